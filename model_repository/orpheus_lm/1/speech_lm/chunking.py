@@ -1,0 +1,98 @@
+"""When to send the next chunk: soon enough that the listener never runs dry, late enough that context is not decoded for nothing.
+
+Context makes small chunks dear: with SNAC 24 kHz a 1-frame chunk decodes 6 frames, an 8-frame chunk 13. So the first chunk goes out
+as soon as it is exact and will not run dry, then chunks follow at once while the listener's buffer is short, and grow once it is
+comfortable. Pure: time comes in as an argument, in seconds of any monotonic clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FIRST_CHUNK_PATIENCE_FRAMES = 2
+"""How many frames beyond the fewest the first chunk may wait for when the model is slow."""
+FIRST_CHUNK_MARGIN = 1.25
+"""Audio of the first chunk, in frame intervals of the model, below which it would run dry before the next one."""
+
+
+@dataclass(frozen=True)
+class ChunkPolicy:
+    """frame_s: seconds of audio in a frame. first_frames: the fewest frames of a first chunk. context_s: audio held back behind
+    the newest frame until more is known. max_frames: the most new frames in one window. comfort_s: the buffer under which chunks leave at once.
+    fixed_frames: 0 for adaptive, else the size of every chunk but the first and the last."""
+
+    frame_s: float
+    first_frames: int
+    context_s: float
+    max_frames: int
+    comfort_s: float
+    fixed_frames: int = 0
+
+
+@dataclass
+class Playback:
+    """What the policy knows of one stream: mutated by `frames_arrived` and `chunk_sent`.
+
+    first_frame_at, last_frame_at: when the first and the newest frame came; n_frames: frames so far.
+    first_chunk_at: when the listener could start; sent_s: audio sent since.
+    """
+
+    n_frames: int = 0
+    first_frame_at: float = 0.0
+    last_frame_at: float = 0.0
+    first_chunk_at: float | None = None
+    sent_s: float = 0.0
+
+    def frames_arrived(self, count: int, now: float) -> None:
+        if self.n_frames == 0:
+            self.first_frame_at = now
+        self.n_frames += count
+        self.last_frame_at = now
+
+    def chunk_sent(self, audio_s: float, now: float) -> None:
+        if self.first_chunk_at is None:
+            self.first_chunk_at = now
+        self.sent_s += audio_s
+
+    def buffer_s(self, now: float) -> float:
+        """Audio that the listener has and has not heard yet; negative after an underrun."""
+        return self.sent_s - (now - self.first_chunk_at) if self.first_chunk_at is not None else 0.0
+
+    @property
+    def frame_interval_s(self) -> float:
+        """The model's own pace so far: seconds from one frame to the next."""
+        return (self.last_frame_at - self.first_frame_at) / (self.n_frames - 1) if self.n_frames > 1 else 0.0
+
+
+@dataclass(frozen=True)
+class Decision:
+    """take_frames: new frames to send now, 0 for none; wake_in_s: when to ask again though no frame comes, None for never."""
+
+    take_frames: int = 0
+    wake_in_s: float | None = None
+
+
+def decide(policy: ChunkPolicy, playback: Playback, waiting_frames: int, at_end: bool, now: float) -> Decision:
+    """waiting_frames: complete frames not yet part of a chunk; at_end: no more will come."""
+    if at_end:
+        first = playback.first_chunk_at is None
+        return Decision(min(waiting_frames, max(policy.max_frames, policy.first_frames) if first else policy.max_frames))
+    if playback.first_chunk_at is None:
+        return _first(policy, playback, waiting_frames)
+    if policy.fixed_frames:
+        return Decision(policy.fixed_frames if waiting_frames >= policy.fixed_frames else 0)
+    if waiting_frames == 0:
+        return Decision()
+    if waiting_frames >= policy.max_frames:
+        return Decision(policy.max_frames)
+    spare_s = playback.buffer_s(now) - policy.comfort_s - playback.frame_interval_s
+    return Decision(wake_in_s=spare_s) if spare_s > 0 else Decision(waiting_frames)
+
+
+def _first(policy: ChunkPolicy, playback: Playback, waiting_frames: int) -> Decision:
+    wanted = max(policy.first_frames, policy.fixed_frames)
+    if waiting_frames < wanted:
+        return Decision()
+    audio_s = waiting_frames * policy.frame_s - policy.context_s
+    slow = audio_s < FIRST_CHUNK_MARGIN * playback.frame_interval_s and waiting_frames < policy.first_frames + FIRST_CHUNK_PATIENCE_FRAMES
+    return Decision() if slow and not policy.fixed_frames else Decision(min(waiting_frames, max(wanted, policy.max_frames)))
