@@ -75,8 +75,8 @@ class Decision:
 def decide(policy: ChunkPolicy, playback: Playback, waiting_frames: int, at_end: bool, now: float) -> Decision:
     """waiting_frames: complete frames not yet part of a chunk; at_end: no more will come."""
     if at_end:
-        first = playback.first_chunk_at is None
-        return Decision(min(waiting_frames, max(policy.max_frames, policy.first_frames) if first else policy.max_frames))
+        most = policy.fixed_frames or policy.max_frames
+        return Decision(min(waiting_frames, most if playback.first_chunk_at is not None else max(most, policy.first_frames)))
     if playback.first_chunk_at is None:
         return _first(policy, playback, waiting_frames)
     if policy.fixed_frames:

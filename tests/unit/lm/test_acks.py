@@ -1,0 +1,106 @@
+"""The language model's side of the acknowledgement table, with the codec's side played by hand."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from speech_lm.acks import AckTable, Ticket
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[AckTable]:
+    table = AckTable(4, tmp_path)
+    yield table
+    table.close()
+
+
+def words(table: AckTable) -> np.memmap:
+    return np.memmap(table.path, "<i8", "r+")
+
+
+def acknowledge(table: AckTable, ticket: Ticket, index: int, generation: int | None = None) -> None:
+    words(table)[8 + 2 * ticket.slot + 1] = (generation or ticket.generation) << 32 | (index + 1)
+
+
+def codec_worked(table: AckTable, started_s: float, finished_s: float) -> None:
+    words(table)[3:5] = int(started_s * 1e9), int(finished_s * 1e9)
+
+
+def test_the_file_is_private_and_goes_away(tmp_path: Path) -> None:
+    table = AckTable(4, tmp_path)
+    assert table.path.name == f"orpheus-ack-{table.table_id:016x}"
+    assert os.stat(table.path).st_mode & 0o777 == 0o600
+    assert os.stat(table.path).st_size == 8 * (8 + 2 * 4)
+    assert list(words(table)[:3]) == [0x4F52504B41434B31, table.table_id, 4]
+    table.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_outstanding_windows(table: AckTable) -> None:
+    ticket = table.take()
+    for now in (1.0, 2.0, 3.0):
+        table.sent(ticket, now)
+    assert table.outstanding(ticket, 3.0) == 3
+    acknowledge(table, ticket, 1)
+    assert table.outstanding(ticket, 4.0) == 1
+    acknowledge(table, ticket, 2)
+    assert table.outstanding(ticket, 5.0) == 0
+
+
+def test_an_acknowledgement_of_the_slots_last_owner_counts_nothing(table: AckTable) -> None:
+    old = table.take()
+    table.give_back(old)
+    new = table.take()
+    assert new.slot == old.slot
+    table.sent(new, 1.0)
+    acknowledge(table, new, 0, generation=old.generation)
+    assert table.outstanding(new, 1.0) == 1
+
+
+def test_slots_run_out_and_come_back(table: AckTable) -> None:
+    tickets = [table.take() for _ in range(4)]
+    with pytest.raises(IndexError):
+        table.take()
+    table.give_back(tickets[2])
+    assert table.take().slot == tickets[2].slot
+
+
+def test_a_stream_that_the_idle_codec_does_not_serve_is_dead(table: AckTable) -> None:
+    ticket = table.take()
+    codec_worked(table, 0.9, 1.0)
+    table.sent(ticket, 10.0)
+    assert not table.is_dead(ticket, 3.0, 12.9)
+    assert table.is_dead(ticket, 3.0, 13.1)
+
+
+def test_a_stream_waits_for_a_busy_codec_but_not_for_ever(table: AckTable) -> None:
+    ticket = table.take()
+    table.sent(ticket, 10.0)
+    codec_worked(table, 11.0, 10.5)
+    assert not table.is_dead(ticket, 3.0, 14.0)
+    assert table.is_dead(ticket, 3.0, 26.0)
+
+
+def test_a_stream_overtaken_by_later_windows_is_dead(table: AckTable) -> None:
+    dead, alive = table.take(), table.take()
+    codec_worked(table, 100.0, 99.0)
+    table.sent(dead, 10.0)
+    table.sent(alive, 12.0)
+    acknowledge(table, alive, 0)
+    assert table.outstanding(alive, 12.5) == 0
+    assert table.is_dead(dead, 3.0, 13.5)
+    assert not table.is_dead(alive, 3.0, 13.5)
+
+
+def test_a_stream_with_nothing_outstanding_is_never_dead(table: AckTable) -> None:
+    ticket = table.take()
+    assert not table.is_dead(ticket, 3.0, 1000.0)
+    table.sent(ticket, 1000.0)
+    acknowledge(table, ticket, 0)
+    assert not table.is_dead(ticket, 3.0, 2000.0)
+    table.sent(ticket, 2000.0)
+    assert not table.is_dead(ticket, 3.0, 2001.0)
