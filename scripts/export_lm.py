@@ -1,0 +1,42 @@
+"""Export a Llama checkpoint to OpenVINO IR that OpenVINO GenAI's continuous batching serves.
+
+    python scripts/export_lm.py CHECKPOINT OUT --precision f16
+
+CHECKPOINT is a Hugging Face folder: config.json and model.safetensors, or its shards and their index. Written: OUT/openvino_model.xml and
+.bin. Needs openvino and numpy only, and as much memory as the exported file and its largest tensor take together.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import openvino as ov
+from llama_ir.checkpoint import Checkpoint
+from llama_ir.config import load_config
+from llama_ir.graph import build_model
+from llama_ir.weights import PRECISIONS, stored_as
+
+
+def export(checkpoint: Path, out: Path, precision: str) -> Path:
+    """-> the path of the .xml. Raises ValueError for a model that is no plain Llama or lacks a tensor."""
+    model = build_model(load_config(checkpoint), stored_as(precision, Checkpoint(checkpoint)))
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "openvino_model.xml"
+    ov.save_model(model, path, compress_to_fp16=False)
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--precision", choices=PRECISIONS, default="f16")
+    args = parser.parse_args()
+    path = export(args.checkpoint, args.out, args.precision)
+    size = sum(p.stat().st_size for p in (path, path.with_suffix(".bin")))
+    print(f"{path}: {size / 1e6:.1f} MB with its weights")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Llama checkpoints to OpenVINO IR, with numpy and OpenVINO alone."""
