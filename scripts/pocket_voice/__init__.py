@@ -1,0 +1,1 @@
+"""The recipe of the embedded voice: corpus -> speech -> codec -> codes -> language model. See README.md."""
