@@ -1,0 +1,32 @@
+"""A model repository like another one, with other parameters."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def copy_repository(source: Path, target: Path, parameters: Mapping[str, Mapping[str, str]] | None = None) -> Path:
+    """Copy `source` to `target` (which must not exist) and set `parameters[model][key]` in the copies of config.pbtxt.
+
+    Returns `target`. Raises KeyError for a parameter that the model's config.pbtxt does not have: a typing error, most likely.
+    """
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    for model, values in (parameters or {}).items():
+        config = target / model / "config.pbtxt"
+        text = config.read_text(encoding="utf-8")
+        for key, value in values.items():
+            text = _with_parameter(text, key, value, model)
+        config.write_text(text, encoding="utf-8")
+    return target
+
+
+def _with_parameter(text: str, key: str, value: str, model: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    pattern = re.compile(rf'(parameters\s*{{\s*key:\s*"{re.escape(key)}"\s*value\s*{{\s*string_value:\s*)"[^"]*"')
+    changed, n = pattern.subn(lambda match: f'{match[1]}"{escaped}"', text)
+    if n != 1:
+        raise KeyError(f"{model}/config.pbtxt has {n} parameters {key!r}")
+    return changed

@@ -1,0 +1,162 @@
+"""A tritonserver of one's own: started on free ports, waited for, stopped again. For tests, the demo and measurements."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import tritonclient.grpc as triton_grpc
+
+from embedded.ports import free_ports
+
+SERVE = Path(__file__).resolve().parents[1] / "serve.py"
+REPOSITORY = Path(__file__).resolve().parents[2] / "model_repository"
+
+_METRIC = re.compile(r"^([a-zA-Z_:][\w:]*(?:\{[^}]*\})?) (\S+)$", re.MULTILINE)
+_TAIL_LINES = 40
+_POLL_S = 0.1
+
+
+class ServerFailedError(RuntimeError):
+    """The server ended, or was not ready in time. The message ends with the last lines of its log."""
+
+
+class RunningServer:
+    """`with RunningServer() as server:` is a ready server; leaving the block stops it.
+
+    python: the interpreter whose environment serves (its embedded tritonserver, its packages); default: the running one.
+    environment: variables on top of this process's own. python_path: folders where the models find further modules.
+    log: file for the server's output; default: a file in the system's temporary folder, removed at the end.
+    progress: called with the seconds waited so far, several times a second, until the server is ready.
+    """
+
+    def __init__(
+        self,
+        repository: Path = REPOSITORY,
+        *,
+        python: Path | str = sys.executable,
+        environment: Mapping[str, str] | None = None,
+        python_path: Sequence[Path] = (),
+        log: Path | None = None,
+        ready_timeout_s: float = 180.0,
+        exit_timeout_s: int = 5,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        self.repository = repository
+        self._python = python
+        self._environment = {**os.environ, **(environment or {})}
+        if python_path:
+            given = self._environment.get("PYTHONPATH", "")
+            self._environment["PYTHONPATH"] = os.pathsep.join([*map(str, python_path), *([given] if given else [])])
+        self._own_log = log is None
+        self.log_path = log or Path(tempfile.mkstemp(prefix="tritonserver-", suffix=".log")[1])
+        self._ready_timeout_s = ready_timeout_s
+        self._exit_timeout_s = exit_timeout_s
+        self._progress = progress
+        self.grpc_port, self.http_port, self.metrics_port = free_ports(3)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> RunningServer:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def grpc_url(self) -> str:
+        """As gRPC clients want it: host:port."""
+        return f"127.0.0.1:{self.grpc_port}"
+
+    @property
+    def http_url(self) -> str:
+        return f"http://127.0.0.1:{self.http_port}"
+
+    @property
+    def pid(self) -> int:
+        """Of the tritonserver process itself."""
+        if self._process is None:
+            raise RuntimeError("the server is not running")
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start and wait until every model is ready. Raises ServerFailedError."""
+        command = [str(self._python), str(SERVE), "--repository", str(self.repository), "--grpc-port", str(self.grpc_port)]
+        command += ["--http-port", str(self.http_port), "--metrics-port", str(self.metrics_port), "--exit-timeout-s", str(self._exit_timeout_s)]
+        with self.log_path.open("wb") as log:
+            # A session of its own: a Ctrl-C in the terminal reaches us alone, and its process group is the server with its stubs, nobody else.
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=self._environment, start_new_session=True
+            )
+        try:
+            self._wait_until_ready(self._process)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """SIGTERM; the server and its stubs by SIGKILL if they take longer than their own time to exit."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(timeout=self._exit_timeout_s + 10)
+        except subprocess.TimeoutExpired:
+            pass
+        try:
+            os.killpg(process.pid, signal.SIGKILL)  # the group outlives its leader where a stub still runs
+        except ProcessLookupError:
+            pass
+        process.wait()
+        if self._own_log:
+            self.log_path.unlink(missing_ok=True)
+
+    def log_text(self) -> str:
+        return self.log_path.read_text(encoding="utf-8", errors="replace")
+
+    def metrics(self) -> dict[str, float]:
+        """Of the Prometheus page: `name{label="value",...}` as it stands there, to its value."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as answer:
+            page: str = answer.read().decode()
+        return {name: float(value) for name, value in _METRIC.findall(page)}
+
+    def stub_pids(self) -> list[int]:
+        """The python backend's processes, one per model instance."""
+        children = Path(f"/proc/{self.pid}/task")
+        return sorted({int(child) for task in children.iterdir() for child in (task / "children").read_text().split()})
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+        began = time.monotonic()
+        with triton_grpc.InferenceServerClient(self.grpc_url) as client:
+            while True:
+                waited_s = time.monotonic() - began
+                if process.poll() is not None:
+                    raise self._failed(f"the server ended with exit status {process.returncode} before it was ready")
+                if waited_s > self._ready_timeout_s:
+                    raise self._failed(f"the server was not ready within {self._ready_timeout_s:.0f} s")
+                if self._progress is not None:
+                    self._progress(waited_s)
+                if _is_ready(client):
+                    return
+                time.sleep(_POLL_S)
+
+    def _failed(self, what: str) -> ServerFailedError:
+        tail = "\n".join(self.log_text().splitlines()[-_TAIL_LINES:])
+        return ServerFailedError(f"{what}; the end of its log:\n{tail}")
+
+
+def _is_ready(client: triton_grpc.InferenceServerClient) -> bool:
+    try:
+        return bool(client.is_server_ready(client_timeout=5))
+    except triton_grpc.InferenceServerException:
+        return False
