@@ -25,8 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on, 0.0.0.0 for all (default: %(default)s)")
     parser.add_argument("--grpc-port", type=_port, default=8001, metavar="N", help="0 for any free one (default: %(default)s)")
     parser.add_argument("--http-port", type=_port_or_off, default=None, metavar="N|off", help="0 for any free one (default: off)")
-    parser.add_argument("--metrics-port", type=_port_or_off, default=8002, metavar="N|off", help="0 for any free one (default: %(default)s)")
-    parser.add_argument("--exit-timeout-s", type=int, default=5, metavar="S", help="time for running streams when it is told to stop (default: %(default)s)")
+    parser.add_argument(
+        "--metrics-port", type=_port_or_off, default=8002, metavar="N|off", help="0 for any free one (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--exit-timeout-s", type=int, default=5, metavar="S", help="time that running streams get at the end (default: %(default)s)"
+    )
     parser.add_argument("--verbose", type=int, default=0, metavar="LEVEL", help="Triton's --log-verbose (default: %(default)s)")
     given = parser.parse_args(arguments)
     if not given.repository.is_dir():

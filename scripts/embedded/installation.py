@@ -1,8 +1,8 @@
 """Find the tritonserver to run, and make the one inside the `nvidia-pytriton` wheel runnable on an ordinary model repository.
 
-That wheel carries a whole tritonserver with its python backend, made for one use: pytriton's own models. Two things are missing for ours:
-the backend's stub process for the running Python has to lie beside `libtriton_python.so`, and the loader has to find the wheel's libraries and
-Python's own. Both are done here, in a small copy of the backend's folder (1.5 MB plus the stub) that lies inside the virtual environment.
+That wheel carries a whole tritonserver with its python backend, made for pytriton's own models. Two things are missing for ours: the
+backend's stub process for the running Python has to lie beside `libtriton_python.so`, and the loader has to find the wheel's libraries and
+Python's own. The first is done in a copy of the backend's folder inside the virtual environment (3 MB with the stub).
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def _wheel_folder() -> Path:
     spec = importlib.util.find_spec("pytriton")
     if spec is None or spec.origin is None:
         raise NoServerError(
-            "no tritonserver on PATH, and the embedded one is not installed: pip install -r requirements/server.txt (or `make serve`, which does it)"
+            "no tritonserver on PATH, and the embedded one is not installed: "
+            "`make serve` installs it, and so does pip install -r requirements/server.txt"
         )
     return Path(spec.origin).parent
 
@@ -122,7 +123,7 @@ def _prepared_backends(source: Path, stub: Path) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     except OSError as error:
-        raise NoServerError(f"cannot prepare the embedded tritonserver in {target.parent}: {error.strerror}; use a virtual environment") from None
+        raise NoServerError(f"cannot write {target.parent}: {error.strerror}; use a virtual environment of your own") from None
     try:
         shutil.copytree(source, draft, dirs_exist_ok=True)
         shutil.copy2(stub, draft / "python")

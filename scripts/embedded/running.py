@@ -11,6 +11,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -24,6 +25,7 @@ REPOSITORY = Path(__file__).resolve().parents[2] / "model_repository"
 _METRIC = re.compile(r"^([a-zA-Z_:][\w:]*(?:\{[^}]*\})?) (\S+)$", re.MULTILINE)
 _TAIL_LINES = 40
 _POLL_S = 0.1
+_STOP_GRACE_S = 10.0
 
 
 class ServerFailedError(RuntimeError):
@@ -35,7 +37,7 @@ class RunningServer:
 
     python: the interpreter whose environment serves (its embedded tritonserver, its packages); default: the running one.
     environment: variables on top of this process's own. python_path: folders where the models find further modules.
-    log: file for the server's output; default: a file in the system's temporary folder, removed at the end.
+    log: file for the server's output; default: one in the system's temporary folder, removed when the server stops.
     progress: called with the seconds waited so far, several times a second, until the server is ready.
     """
 
@@ -58,6 +60,7 @@ class RunningServer:
             given = self._environment.get("PYTHONPATH", "")
             self._environment["PYTHONPATH"] = os.pathsep.join([*map(str, python_path), *([given] if given else [])])
         self._own_log = log is None
+        self._log_at_end: str | None = None
         self.log_path = log or Path(tempfile.mkstemp(prefix="tritonserver-", suffix=".log")[1])
         self._ready_timeout_s = ready_timeout_s
         self._exit_timeout_s = exit_timeout_s
@@ -90,10 +93,17 @@ class RunningServer:
 
     def start(self) -> None:
         """Start and wait until every model is ready. Raises ServerFailedError."""
-        command = [str(self._python), str(SERVE), "--repository", str(self.repository), "--grpc-port", str(self.grpc_port)]
-        command += ["--http-port", str(self.http_port), "--metrics-port", str(self.metrics_port), "--exit-timeout-s", str(self._exit_timeout_s)]
+        command = [
+            f"{self._python}",
+            f"{SERVE}",
+            f"--repository={self.repository}",
+            f"--grpc-port={self.grpc_port}",
+            f"--http-port={self.http_port}",
+            f"--metrics-port={self.metrics_port}",
+            f"--exit-timeout-s={self._exit_timeout_s}",
+        ]
         with self.log_path.open("wb") as log:
-            # A session of its own: a Ctrl-C in the terminal reaches us alone, and its process group is the server with its stubs, nobody else.
+            # A session of its own: a Ctrl-C in the terminal reaches us alone, and its process group is the server and its stubs.
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=self._environment, start_new_session=True
             )
@@ -109,19 +119,19 @@ class RunningServer:
         if process is None:
             return
         process.terminate()
-        try:
-            process.wait(timeout=self._exit_timeout_s + 10)
-        except subprocess.TimeoutExpired:
-            pass
-        try:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=self._exit_timeout_s + _STOP_GRACE_S)
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # the group outlives its leader where a stub still runs
-        except ProcessLookupError:
-            pass
         process.wait()
         if self._own_log:
+            self._log_at_end = self.log_text()
             self.log_path.unlink(missing_ok=True)
 
     def log_text(self) -> str:
+        """Everything the server has written so far, also after its end."""
+        if self._log_at_end is not None:
+            return self._log_at_end
         return self.log_path.read_text(encoding="utf-8", errors="replace")
 
     def metrics(self) -> dict[str, float]:

@@ -26,6 +26,8 @@ def start_server() -> Iterator[StartServer]:
         def start(
             repository: Path = MODEL_REPOSITORY, *, environment: Mapping[str, str] | None = None, python_path: Sequence[Path] = ()
         ) -> RunningServer:
-            return running.enter_context(RunningServer(repository, python=server_python(), environment=environment, python_path=python_path))
+            return running.enter_context(
+                RunningServer(repository, python=server_python(), environment=environment, python_path=python_path)
+            )
 
         yield start
