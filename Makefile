@@ -1,0 +1,52 @@
+# Two environments, made on first use and remade when their requirement files change:
+#   .venv       the server and the client; no torch
+#   .venv-test  what tests, linters and exporters need besides; the real server under test still runs in .venv
+
+PYTHON ?= python3
+SERVER := .venv/bin/python
+TEST := .venv-test/bin/python
+TEXT ?= The train to London leaves at half past nine.
+OUT ?= demo.wav
+TESTS ?= tests
+
+.DEFAULT_GOAL := help
+.PHONY: help demo serve test lint types check format install install-test clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo 'Variables: PYTHON=python3.11 (for the environments), TEXT, OUT, ARGS (more arguments of serve or pytest).'
+
+# The text travels in the environment, unexpanded: quotes, dollars and any script survive.
+demo: export ORPHEUS_DEMO_TEXT = $(value TEXT)
+demo: export ORPHEUS_DEMO_OUT = $(value OUT)
+demo: install ## speak TEXT="..." into demo.wav: starts the server, streams, stops it
+	@$(SERVER) scripts/demo.py --out "$$ORPHEUS_DEMO_OUT"
+
+serve: install ## the server in the foreground, gRPC on 127.0.0.1:8001; ARGS="--help" lists its options
+	@exec $(SERVER) scripts/serve.py $(ARGS)
+
+test: install install-test ## all tests, unit and against a real tritonserver; TESTS=tests/unit for some
+	$(TEST) -m pytest $(TESTS) $(ARGS)
+
+lint: install-test ## ruff: rules and format
+	$(TEST) -m ruff check .
+	$(TEST) -m ruff format --check .
+
+types: install-test ## pyright, strict
+	$(TEST) -m pyright
+
+check: lint types test ## what continuous integration runs
+
+format: install-test ## let ruff put the code in shape
+	$(TEST) -m ruff check --fix .
+	$(TEST) -m ruff format .
+
+install: ## the server's environment, .venv
+	@$(PYTHON) scripts/install.py .venv requirements/server.txt --editable client
+
+install-test: ## the tests' environment, .venv-test
+	@$(PYTHON) scripts/install.py .venv-test requirements/test.txt --editable client
+
+clean: ## remove the environments, caches and the demo's file
+	rm -rf .venv .venv-test .venv.log .venv-test.log .pytest_cache .ruff_cache .hypothesis demo.wav
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
