@@ -67,10 +67,8 @@ def fingerprint(requirements: Path, editable: Path | None) -> str:
 
 def included(requirements: Path) -> list[Path]:
     """The file and all files that it includes."""
-    return [
-        requirements,
-        *(deeper for name in INCLUDED.findall(requirements.read_text()) for deeper in included(requirements.parent / name)),
-    ]
+    names = INCLUDED.findall(requirements.read_text())
+    return [requirements, *(file for name in names for file in included(requirements.parent / name))]
 
 
 def check_python() -> None:
@@ -125,9 +123,9 @@ def _follow(process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def _last_line(log: Path) -> str:
-    """The last line that says which package it is about; pip's bars say nothing."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
-    return next((line for line in reversed(lines) if line and line[0].isalpha()), "")
+    """pip's last line that says what it is doing; its bars and warnings do not."""
+    lines = (line.strip() for line in reversed(log.read_text(errors="replace").splitlines()))
+    return next((line for line in lines if line[:1].isalpha() and not line.startswith("WARNING")), "")
 
 
 def say(line: str) -> None:

@@ -88,7 +88,7 @@ def _check_numpy() -> None:
 
 def _stub(server: Path) -> Path:
     stubs = server / "python_backend_stubs"
-    running = f"{sys.version_info.major}.{sys.version_info.minor}"
+    running = f"{sys.version_info[0]}.{sys.version_info[1]}"
     stub = stubs / running / "triton_python_backend_stub"
     if platform.python_implementation() != "CPython" or not stub.is_file():
         known = ", ".join(sorted((folder.name for folder in stubs.iterdir()), key=lambda name: [int(part) for part in name.split(".")]))
@@ -101,7 +101,7 @@ def _stub(server: Path) -> Path:
 
 def _libpython_folder() -> Path:
     """Where the loader finds the libpython that the stub process links to. Raises NoServerError when there is none."""
-    name = f"libpython{sys.version_info.major}.{sys.version_info.minor}.so.1.0"
+    name = f"libpython{sys.version_info[0]}.{sys.version_info[1]}.so.1.0"
     multiarch = sysconfig.get_config_var("MULTIARCH") or ""
     libdir = Path(sysconfig.get_config_var("LIBDIR") or "/usr/lib")
     for folder in (libdir, libdir / multiarch, Path("/usr/lib") / multiarch, Path("/usr/lib64"), Path("/usr/local/lib")):

@@ -25,7 +25,6 @@ REPOSITORY = Path(__file__).resolve().parents[2] / "model_repository"
 _METRIC = re.compile(r"^([a-zA-Z_:][\w:]*(?:\{[^}]*\})?) (\S+)$", re.MULTILINE)
 _TAIL_LINES = 40
 _POLL_S = 0.1
-_STOP_GRACE_S = 10.0
 
 
 class ServerFailedError(RuntimeError):
@@ -38,6 +37,7 @@ class RunningServer:
     python: the interpreter whose environment serves (its embedded tritonserver, its packages); default: the running one.
     environment: variables on top of this process's own. python_path: folders where the models find further modules.
     log: file for the server's output; default: one in the system's temporary folder, removed when the server stops.
+    exit_timeout_s: what the server gives running streams when it is told to stop; stop_grace_s: what it gets on top before it is killed.
     progress: called with the seconds waited so far, several times a second, until the server is ready.
     """
 
@@ -51,6 +51,7 @@ class RunningServer:
         log: Path | None = None,
         ready_timeout_s: float = 180.0,
         exit_timeout_s: int = 5,
+        stop_grace_s: float = 10.0,
         progress: Callable[[float], None] | None = None,
     ) -> None:
         self.repository = repository
@@ -64,6 +65,7 @@ class RunningServer:
         self.log_path = log or Path(tempfile.mkstemp(prefix="tritonserver-", suffix=".log")[1])
         self._ready_timeout_s = ready_timeout_s
         self._exit_timeout_s = exit_timeout_s
+        self._stop_grace_s = stop_grace_s
         self._progress = progress
         self.grpc_port, self.http_port, self.metrics_port = free_ports(3)
         self._process: subprocess.Popen[bytes] | None = None
@@ -120,7 +122,7 @@ class RunningServer:
             return
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=self._exit_timeout_s + _STOP_GRACE_S)
+            process.wait(timeout=self._exit_timeout_s + self._stop_grace_s)
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # the group outlives its leader where a stub still runs
         process.wait()
