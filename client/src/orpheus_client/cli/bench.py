@@ -1,0 +1,132 @@
+"""orpheus bench-lite: a quick look, not a benchmark of record."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..async_client import AsyncClient
+from ..errors import OrpheusError
+from ..speech import SpeechOptions
+from ..timings import Timings
+from .arguments import client_options, speech_options
+from .exit_codes import ExitCode
+
+TEXTS = (
+    "The train to London leaves at half past nine.",
+    "Please put the blue cup on the shelf beside the window.",
+    "It rained all night, but the morning was clear and bright.",
+    "She asked him whether the letter had arrived yet.",
+)
+# Nobody speaks so fast: a shorter utterance cannot hold its text. Fast readers stay below 25 characters a second.
+IMPOSSIBLE_CHARACTERS_PER_S = 50
+
+
+@dataclass(frozen=True)
+class Run:
+    """One utterance. failure: the kind of its error, "" where it is whole."""
+
+    timings: Timings
+    failure: str
+
+
+def bench(arguments: argparse.Namespace) -> ExitCode:
+    texts = tuple(arguments.text or TEXTS)
+    warmup = arguments.concurrency if arguments.warmup is None else arguments.warmup
+    runs, wall_s = asyncio.run(_measure(arguments, texts, warmup))
+    report = {"streams": arguments.streams, "concurrency": arguments.concurrency, "warmup": warmup, **summarise(runs, wall_s)}
+    if arguments.json:
+        print(json.dumps({**report, "runs": [{"failure": run.failure, **run.timings.to_dict()} for run in runs]}))
+    else:
+        print(table(report))
+    return ExitCode.FAILED if any(run.failure for run in runs) else ExitCode.OK
+
+
+async def _measure(arguments: argparse.Namespace, texts: Sequence[str], warmup: int) -> tuple[list[Run], float]:
+    """Warm up at the concurrency that is measured, then measure. Raises OrpheusError where the server cannot serve at all."""
+    options = speech_options(arguments)
+    async with AsyncClient(**client_options(arguments)) as client:
+        await client.describe()
+        await _speak_all(client, texts, warmup, arguments.concurrency, options)
+        began_s = time.monotonic()
+        runs = await _speak_all(client, texts, arguments.streams, arguments.concurrency, options)
+        return runs, time.monotonic() - began_s
+
+
+async def _speak_all(client: AsyncClient, texts: Sequence[str], n: int, concurrency: int, options: SpeechOptions) -> list[Run]:
+    free = asyncio.Semaphore(concurrency)
+
+    async def speak(text: str) -> Run:
+        async with free:
+            return await _speak(client, text, options)
+
+    return await asyncio.gather(*(speak(texts[number % len(texts)]) for number in range(n)))
+
+
+async def _speak(client: AsyncClient, text: str, options: SpeechOptions) -> Run:
+    failure = ""
+    async with client.stream(text, **options) as speech:
+        try:
+            async for _ in speech:
+                pass
+        except OrpheusError as error:
+            failure = type(error).__name__
+    timings = speech.timings
+    if not failure and timings.audio_s * IMPOSSIBLE_CHARACTERS_PER_S < len(text):
+        failure = "TooShort"
+    return Run(timings, failure)
+
+
+def summarise(runs: Sequence[Run], wall_s: float) -> dict[str, Any]:
+    """Figures of the whole utterances; failed ones are counted by kind and measured nowhere."""
+    whole = [run.timings for run in runs if not run.failure]
+    return {
+        "complete": len(whole),
+        "failures": dict(Counter(run.failure for run in runs if run.failure)),
+        "time_to_first_audio_s": _spread(timings.time_to_first_audio_s for timings in whole),
+        "time_to_first_audible_s": _spread(timings.time_to_first_audible_s for timings in whole),
+        "real_time_factor": _spread(timings.real_time_factor for timings in whole),
+        "longest_gap_s": _spread(max(timings.gaps_s, default=None) for timings in whole),
+        "streams_with_underruns": sum(1 for timings in whole if timings.underruns()),
+        "audio_s": sum(timings.audio_s for timings in whole),
+        "wall_s": wall_s,
+    }
+
+
+def _spread(values: Iterable[float | None]) -> dict[str, float] | None:
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    median, p95 = np.percentile(known, [50, 95])
+    return {"median": float(median), "p95": float(p95), "max": max(known)}
+
+
+def table(report: dict[str, Any]) -> str:
+    failed = ", ".join(f"{count} {kind}" for kind, count in report["failures"].items()) or "none failed"
+    lines = [
+        f"{report['streams']} utterances, {report['concurrency']} at a time, after {report['warmup']} to warm up: "
+        f"{report['complete']} complete, {failed}",
+        f"{'':<26}{'median':>10}{'95 %':>10}{'max':>10}",
+    ]
+    rows = (
+        ("time to first audio, ms", "time_to_first_audio_s", 1000, ".0f"),
+        ("first audible sample, ms", "time_to_first_audible_s", 1000, ".0f"),
+        ("longest gap, ms", "longest_gap_s", 1000, ".0f"),
+        ("real-time factor", "real_time_factor", 1, ".3f"),
+    )
+    for title, name, factor, layout in rows:
+        spread = report[name]
+        cells = ("-",) * 3 if spread is None else tuple(format(factor * spread[key], layout) for key in ("median", "p95", "max"))
+        lines.append(f"{title:<26}" + "".join(f"{cell:>10}" for cell in cells))
+    lines.append(f"streams with underruns: {report['streams_with_underruns']} of {report['complete']}")
+    rate = report["audio_s"] / report["wall_s"]
+    lines.append(f"{report['audio_s']:.1f} s of audio in {report['wall_s']:.1f} s: {rate:.1f} times real time in all")
+    return "\n".join(lines)
