@@ -18,10 +18,8 @@ from safetensors.torch import load_file, save_file
 from snac import SNAC
 from torch import nn
 
-from pocket_voice.features import HOP, SAMPLE_RATE_HZ, FeatureEncoder
-
-LATENTS_PER_FRAME = 4
-FRAME = HOP * LATENTS_PER_FRAME  # 2048 samples
+from pocket_voice.features import FeatureEncoder
+from pocket_voice.layout import SAMPLE_RATE_HZ
 
 
 def snac_config(decoder_dim: int = 256, codebook_size: int = 512) -> dict[str, Any]:
@@ -40,7 +38,8 @@ def snake(x: torch.Tensor, alpha: torch.Tensor) -> torch.Tensor:
 def shifted_products(self: nn.Conv1d, x: torch.Tensor) -> torch.Tensor:
     """The `forward` of a depthwise convolution as a sum of shifted products."""
     step, length = self.dilation[0], x.shape[-1]
-    assert self.bias is not None and isinstance(self.padding[0], int)
+    assert self.bias is not None
+    assert isinstance(self.padding[0], int)
     padded, y = F.pad(x, (self.padding[0], self.padding[0])), self.bias[:, None]
     for tap in range(self.weight.shape[-1]):
         y = y + self.weight[:, 0, tap, None] * padded[..., tap * step : tap * step + length]

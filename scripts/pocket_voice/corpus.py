@@ -32,7 +32,7 @@ def unwanted_pattern(path: Path = UNWANTED_PATH) -> re.Pattern[str]:
 
 def tidy(text: str, unwanted: re.Pattern[str], max_chars: int = MAX_CHARS) -> str | None:
     """Sentence case and closing punctuation; None where the line is nothing for a voice to practise."""
-    text = re.sub(r"\([^)]*\)", "", text)
+    text = re.sub(r"\s*\([^)]*\)", "", text)
     text = re.sub(r"[;,]?\s*-\s?[A-Z][\w. ]*$", "", text)  # the quotation's author
     text = re.sub(r"([.!?;])(?:\s*[.;])+", r"\1", re.sub(r"\s+", " ", text)).strip(" -;:,'")
     if not MIN_CHARS <= len(text) <= max_chars or not READABLE.match(text) or unwanted.search(text):

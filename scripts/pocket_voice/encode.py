@@ -14,19 +14,19 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from pocket_voice.codec import FRAME, load_codec, quantize
-from pocket_voice.features import F0_STEP
-from pocket_voice.layout import SLOT_CENTRES, SLOTS, flatten
+from pocket_voice.codec import load_codec, quantize
+from pocket_voice.layout import F0_STEP, FRAME, SLOT_CENTRES, SLOTS, flatten
 from pocket_voice.segments import shard_paths
 from pocket_voice.teacher import DURATION_UNIT
 
 
-def sounding_characters(durations: npt.NDArray[np.integer], n_frames: int) -> npt.NDArray[np.int16]:
+def sounding_characters(durations: npt.NDArray[np.integer[Any]], n_frames: int) -> npt.NDArray[np.int16]:
     """Which phoneme character sounds at each code, int16 [n_frames, 7].
 
     `durations` int [n_characters + 2], in DURATION_UNIT: the teacher's pads before and after count to their neighbours.

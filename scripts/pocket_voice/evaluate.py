@@ -3,8 +3,8 @@
     python -m pocket_voice.evaluate codec --codec work/codec
     python -m pocket_voice.evaluate lm --codec work/codec --lm work/lm
 
-`codec`: teacher -> encode -> decode, with STOI. `lm`: text -> phonemes -> language model -> decode, sampled with transformers' own Llama, which also
-checks the checkpoint's layout; with durations and streams that did not end. The last line is a JSON object.
+`codec`: teacher -> encode -> decode, with STOI. `lm`: text -> phonemes -> language model -> decode, sampled with transformers' own Llama,
+which also checks the checkpoint's layout; with durations and streams that did not end. The last line is a JSON object.
 """
 
 from __future__ import annotations
@@ -21,21 +21,14 @@ from snac import SNAC
 from transformers import LlamaForCausalLM
 
 from pocket_voice.codec import load_codec, quantize
-from pocket_voice.features import SAMPLE_RATE_HZ, FeatureEncoder
-from pocket_voice.layout import SLOTS, unflatten
-from pocket_voice.listening import Recogniser, WordErrors, compare, words
+from pocket_voice.features import FeatureEncoder
+from pocket_voice.layout import SAMPLE_RATE_HZ, SLOTS, unflatten
+from pocket_voice.listening import SENTENCES, Recogniser, WordErrors, compare, read_sentences
 from pocket_voice.prompt import END_OF_SPEECH, PAD, codes_of, prompt_ids
 from pocket_voice.teacher import Teacher, Utterance
 
 Audio = npt.NDArray[np.float32]
-SENTENCES = Path(__file__).with_name("test_sentences.txt")
 LONGEST_FRAMES_PER_CHARACTER, SPARE_FRAMES = 2, 12  # an utterance longer than that counts as endless
-
-
-def read_sentences(path: Path) -> list[tuple[str, list[str]]]:
-    """-> text and the words it is read as: the second column where there is one (digits and times), else the text's own."""
-    lines = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
-    return [(fields[0], words(fields[-1])) for fields in lines]
 
 
 @torch.inference_mode()
@@ -45,19 +38,24 @@ def through_codec(model: SNAC, encoder: FeatureEncoder, real: Utterance) -> Audi
 
 
 @torch.inference_mode()
-def spoken_by_model(llama: LlamaForCausalLM, table: dict[str, int], model: SNAC, phonemes: str, args: argparse.Namespace) -> Audio | None:
-    """None where the model did not end or lost the order of the slots."""
-    prompt = prompt_ids(phonemes, table)
-    limit = SLOTS * (SPARE_FRAMES + LONGEST_FRAMES_PER_CHARACTER * len(phonemes))
-    ids = llama.generate(  # pyright: ignore[reportAttributeAccessIssue]: a mixin's method
-        torch.tensor([prompt]), do_sample=True, temperature=args.temperature, top_p=args.top_p, top_k=0, max_new_tokens=limit,
-        eos_token_id=END_OF_SPEECH, pad_token_id=PAD,
-    )[0, len(prompt) :].tolist()  # fmt: skip
-    frames = codes_of(ids[:-1], model.codebook_size) if ids[-1] == END_OF_SPEECH else None
+def spoken_frames(model: SNAC, ids: list[int]) -> Audio | None:
+    """Generated ids, the end id among them -> audio; None where they did not end or lost the order of the slots."""
+    frames = codes_of(ids[:-1], model.codebook_size) if ids and ids[-1] == END_OF_SPEECH else None
     if not frames:
         return None
     levels = [torch.from_numpy(level)[None] for level in unflatten(np.asarray(frames, np.int64))]
     return model.decode(levels)[0, 0].numpy()
+
+
+@torch.inference_mode()
+def generated(llama: LlamaForCausalLM, table: dict[str, int], phonemes: str, temperature: float, top_p: float) -> list[int]:
+    prompt = prompt_ids(phonemes, table)
+    limit = SLOTS * (SPARE_FRAMES + LONGEST_FRAMES_PER_CHARACTER * len(phonemes))
+    ids = llama.generate(  # pyright: ignore[reportAttributeAccessIssue]: a mixin's method
+        torch.tensor([prompt]), do_sample=True, temperature=temperature, top_p=top_p, top_k=0, max_new_tokens=limit,
+        eos_token_id=END_OF_SPEECH, pad_token_id=PAD,
+    )  # fmt: skip
+    return ids[0, len(prompt) :].tolist()
 
 
 def main() -> None:
@@ -91,7 +89,7 @@ def main() -> None:
         if llama is None or table is None:
             made: Audio | None = through_codec(model, encoder, real)
         else:
-            made = spoken_by_model(llama, table, model, real.phonemes, args)
+            made = spoken_frames(model, generated(llama, table, real.phonemes, args.temperature, args.top_p))
         heard = hear_voice(made) if made is not None else []
         errors = compare(said, heard)
         of_voice.add(errors)

@@ -6,11 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-SAMPLE_RATE_HZ = 24_000
-HOP = 512  # samples of one latent
+from pocket_voice.layout import SAMPLE_RATE_HZ
+
 MEL_BINS = 80
 FFT_SIZE, FFT_STEP = 1024, 256
-F0_STEP = 256  # samples of one pitch value
 MIN_F0_HZ = 50.0
 ROWS = MEL_BINS + 2  # mel bins, log2 of the pitch, voiced or not
 

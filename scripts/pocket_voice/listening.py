@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +14,19 @@ from pocketsphinx import Decoder
 from scipy.signal import resample_poly
 
 RECOGNISER_RATE_HZ = 16_000  # two thirds of the voice's 24 kHz
+SENTENCES = Path(__file__).with_name("test_sentences.txt")  # the corpus holds none of them
+HARD_SENTENCES = Path(__file__).with_name("hard_sentences.txt")  # single words, digits, times, long ones
 PEAK, SILENCE_SAMPLES = 0.7, 4800
 
 
 def words(text: str) -> list[str]:
     return re.sub(r"[^a-z' ]", " ", text.lower()).split()
+
+
+def read_sentences(path: Path) -> list[tuple[str, list[str]]]:
+    """-> text and the words it is read as: the second column where there is one (digits and times), else the text's own."""
+    lines = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    return [(fields[0], words(fields[-1])) for fields in lines]
 
 
 @dataclass
@@ -77,7 +87,7 @@ class Recogniser:
     def __init__(self) -> None:
         self._decoder = Decoder(samprate=RECOGNISER_RATE_HZ, loglevel="FATAL")
 
-    def __call__(self, audio: npt.NDArray[np.floating]) -> list[str]:
+    def __call__(self, audio: npt.NDArray[np.floating[Any]]) -> list[str]:
         """float [n] at 24 kHz, any level -> words."""
         peak = max(1e-3, float(np.abs(audio).max(initial=0)))
         loud = np.pad(audio / peak * PEAK, (SILENCE_SAMPLES, SILENCE_SAMPLES))

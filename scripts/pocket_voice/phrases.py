@@ -1,4 +1,4 @@
-"""Spoken-style sentences: templates filled with names, places, numbers, times and dates. Pure: all chance comes from the caller's generator."""
+"""Everyday sentences: templates filled with names, places, numbers, times and dates. All chance comes from the caller's generator."""
 
 from __future__ import annotations
 

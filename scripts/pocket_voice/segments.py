@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from pocket_voice.codec import FRAME
-from pocket_voice.features import F0_STEP, HOP
+from pocket_voice.layout import F0_STEP, FRAME, HOP
 
 MARGIN_LATENTS = 8  # context that the encoder sees on each side of a segment
 MARGIN = MARGIN_LATENTS * HOP
@@ -35,8 +36,8 @@ class Segments:
 
     def batch(self, size: int) -> tuple[torch.Tensor, torch.Tensor]:
         """-> audio float32 [size, MARGIN + frames * 2048 + MARGIN], f0_hz float32 [size, the same / 256]."""
-        audio: list[np.ndarray] = []
-        pitch: list[np.ndarray] = []
+        audio: list[npt.NDArray[Any]] = []
+        pitch: list[npt.NDArray[Any]] = []
         while len(audio) < size:
             shard = self._rng.choice(len(self._pcm), p=self._weights)
             last_frame = (len(self._pcm[shard]) - self._length) // FRAME - 2

@@ -22,8 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pocket_voice.codec import FRAME
-from pocket_voice.features import SAMPLE_RATE_HZ
+from pocket_voice.layout import FRAME, SAMPLE_RATE_HZ
 from pocket_voice.teacher import Teacher, Utterance
 
 UTTERANCES_PER_SHARD = 500
@@ -49,7 +48,7 @@ def write_shard(path: Path, spoken: list[tuple[str, Utterance]]) -> None:
         durations=np.concatenate([u.durations for u in utterances]),
         text=np.asarray([text for text, _ in spoken]),
     )
-    os.replace(temporary, path)
+    temporary.replace(path)
 
 
 def speak_shard(job: Job) -> float:

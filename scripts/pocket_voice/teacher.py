@@ -12,8 +12,7 @@ import numpy.typing as npt
 import onnx
 from hibari import Hibari, dsp
 
-from pocket_voice.codec import FRAME
-from pocket_voice.features import F0_STEP
+from pocket_voice.layout import F0_STEP, FRAME
 
 DURATION_UNIT = 600  # samples; the teacher counts phonemes in 25 ms
 TEACHER_F0_STEP = 300  # samples of one of its pitch values

@@ -2,9 +2,10 @@
 
     python -m pocket_voice.train_codec --speech work/speech --out work/codec --minutes 120
 
-Phases: an autoencoder without quantizer (--free-steps), codebooks from k-means of its latents, then the whole codec; from --adversarial-share of
-the budget on also against a small discriminator. `--freeze-codes` trains the decoder alone, so that the codes of a language model stay valid.
-Each line of the log is a JSON object; `--out` holds `state.pt` (to go on from), `snac/` and `encoder.safetensors` (the result so far).
+Phases: an autoencoder without quantizer (--free-steps), codebooks from k-means of its latents, then the whole codec; from
+--adversarial-share of the budget on also against a small discriminator. `--freeze-codes` trains the decoder alone, so that the codes of a
+language model stay valid.
+Each line of the log is a JSON object. `--out` holds `state.pt` to go on from, and the result so far: `snac/` and `encoder.safetensors`.
 """
 
 from __future__ import annotations

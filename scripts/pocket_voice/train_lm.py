@@ -2,9 +2,9 @@
 
     python -m pocket_voice.train_lm --codes work/codes --out work/lm --minutes 120
 
-A small Llama, saved in Hugging Face's layout (`config.json`, `model.safetensors`) with `characters.json`. One head of a middle layer is also
-taught, from the teacher's durations, to look at the phoneme that sounds next: reading in order is what takes a small model longest to find by
-itself, and at run time nothing but a plain Llama is left. Each line of the log is a JSON object; the first shard is held out.
+A small Llama, saved in Hugging Face's layout (`config.json`, `model.safetensors`) with `characters.json`. One head of a middle layer is
+also taught, from the teacher's durations, to look at the phoneme that sounds next: reading in order is what takes a small model longest to
+find by itself, and at run time nothing but a plain Llama is left. Each line of the log is a JSON object; the first shard is held out.
 """
 
 from __future__ import annotations
