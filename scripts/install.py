@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib.util
 import platform
 import re
 import subprocess
@@ -77,13 +78,10 @@ def check_python() -> None:
             f"needs CPython 3.{OLDEST[1]} to 3.{NEWEST[1]}, and {sys.executable} is {platform.python_implementation()} "
             f"{platform.python_version()}; name another: make PYTHON=python3.11 ..."
         )
-    try:
-        import ensurepip  # noqa: F401  Debian splits it off
-        import venv  # noqa: F401
-    except ImportError:
+    if not all(map(importlib.util.find_spec, ("venv", "ensurepip"))):  # Debian splits them off
         raise InstallError(
             f"{sys.executable} cannot make virtual environments; on Debian and Ubuntu: apt install python3.{sys.version_info[1]}-venv"
-        ) from None
+        )
 
 
 def run(command: list[str], folder: Path) -> None:

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tritonclient.grpc.model_config_pb2 as generated
 from google.protobuf import text_format
-from tritonclient.grpc import model_config_pb2
+
+# The generated module makes its messages at import; type checkers see none of them.
+model_config_pb2: Any = generated
 
 MODEL_REPOSITORY = Path(__file__).resolve().parents[2] / "model_repository"
 MODELS = ("orpheus_tts", "orpheus_lm", "snac_decoder")
@@ -28,7 +31,9 @@ def config_text(model: str) -> str:
 
 def parse_config(model: str) -> Any:
     """Triton's own ModelConfig message. Raises text_format.ParseError for an unknown field or type."""
-    return text_format.Parse(config_text(model), model_config_pb2.ModelConfig())
+    message = model_config_pb2.ModelConfig()
+    text_format.Parse(config_text(model), message)
+    return message
 
 
 def inputs(config: Any) -> dict[str, TensorType]:
@@ -44,4 +49,5 @@ def parameters(config: Any) -> dict[str, str]:
 
 
 def _type_name(number: int) -> str:
-    return str(model_config_pb2.DataType.Name(number)).removeprefix("TYPE_")
+    name: str = model_config_pb2.DataType.Name(number)
+    return name.removeprefix("TYPE_")

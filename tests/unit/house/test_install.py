@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -62,6 +63,11 @@ def test_an_unfit_python_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_python_without_venv_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ensurepip", None)
+    find_spec = importlib.util.find_spec
+
+    def without_ensurepip(name: str) -> object:
+        return None if name == "ensurepip" else find_spec(name)
+
+    monkeypatch.setattr(importlib.util, "find_spec", without_ensurepip)
     with pytest.raises(install.InstallError, match=r"apt install python3\.\d+-venv"):
         install.check_python()
