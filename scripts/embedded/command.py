@@ -39,7 +39,7 @@ def server_arguments(server: Tritonserver, options: ServerOptions) -> list[str]:
         f"--backend-config=python,shm-default-byte-size={SHARED_MEMORY_BYTES}",
     ]
     if server.backend_directory is not None:
-        arguments.append(f"--backend-directory={server.backend_directory}")
+        arguments += [f"--backend-directory={server.backend_directory}", "--allow-gpu-metrics=false"]
     if options.http_port is None:
         arguments.append("--allow-http=false")
     else:

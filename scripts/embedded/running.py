@@ -24,6 +24,7 @@ SERVE = Path(__file__).resolve().parents[1] / "serve.py"
 REPOSITORY = Path(__file__).resolve().parents[2] / "model_repository"
 
 _METRIC = re.compile(r"^([a-zA-Z_:][\w:]*(?:\{[^}]*\})?) (\S+)$", re.MULTILINE)
+_CHATTER = re.compile(r"I\d{4} |[+|]")  # Triton's lines of information, and its tables: what went wrong stands outside them too
 _TAIL_LINES = 40
 _POLL_S = 0.1
 
@@ -164,8 +165,8 @@ class RunningServer:
                 time.sleep(_POLL_S)
 
     def _failed(self, what: str) -> ServerFailedError:
-        tail = "\n".join(self.log_text().splitlines()[-_TAIL_LINES:])
-        return ServerFailedError(f"{what}; the end of its log:\n{tail}")
+        told = [line for line in self.log_text().splitlines() if line.strip() and not _CHATTER.match(line)]
+        return ServerFailedError("\n".join([f"{what}; the end of its log:", *told[-_TAIL_LINES:]]))
 
 
 def _is_ready(client: Any) -> bool:
