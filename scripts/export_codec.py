@@ -13,6 +13,7 @@ import argparse
 import shutil
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ class WindowDecoder(nn.Module):
             picked = torch.stack([slots[slot] for slot in order], -1).flatten(1)
             vectors = level.out_proj(level.decode_code(picked))
             latents = latents + (vectors.repeat_interleave(level.stride, dim=-1) if level.stride > 1 else vectors)
-        x, start, block = latents, torch.tensor(0), 0
+        x, start, block = latents, torch.zeros((), dtype=torch.int64), 0
         for layer in self.decoder.model:
             if type(layer).__name__ == "DecoderBlock":
                 x = x[..., spans[block, 0] - start : spans[block, 1] - start]
@@ -132,7 +133,9 @@ def export(model: Any, config_json: Path, out: Path) -> float:
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out) as folder:
         path = Path(folder) / "decoder.onnx"
-        with torch.no_grad():  # inference mode would freeze the sizes into the graph
+        # The older exporter needs no further package; inference mode would freeze the sizes into the graph.
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             torch.onnx.export(
                 wrapper, (codes, torch.tensor([0, 3]), spans), str(path), input_names=["codes", "first_frame", "spans"], output_names=["audio"], opset_version=17,
                 dynamic_axes={"codes": {0: "batch", 1: "codes"}, "first_frame": {0: "batch"}, "audio": {0: "batch", 1: "samples"}}, dynamo=False,

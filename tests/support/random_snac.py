@@ -1,0 +1,38 @@
+"""The full SNAC 24 kHz architecture with random weights, loud enough that a difference in its output shows. Needs torch and snac."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+SNAC_24KHZ: dict[str, Any] = {
+    "sampling_rate": 24000, "encoder_dim": 48, "encoder_rates": [2, 4, 8, 8], "decoder_dim": 1024, "decoder_rates": [8, 8, 4, 2],
+    "attn_window_size": None, "codebook_size": 4096, "codebook_dim": 8, "vq_strides": [4, 2, 1], "noise": True, "depthwise": True,
+}  # fmt: skip
+"""hubertsiuzdak/snac_24khz, config.json."""
+
+
+def random_snac() -> Any:
+    """A torch model in evaluation mode whose output has the loudness of speech; the same each time."""
+    import torch
+    from snac import SNAC
+
+    torch.manual_seed(0)
+    model = SNAC(**SNAC_24KHZ).eval()
+    codes = [torch.randint(0, 4096, (1, n)) for n in (8, 16, 32)]
+    with torch.no_grad():
+        last = model.decoder.model[-2]
+        last.parametrizations.weight.original0 *= 0.2 / model.decode(codes).std()
+    return model
+
+
+def export_random_snac(model: Any, checkpoint: Path, out: Path) -> None:
+    """Write the model as a checkpoint folder, then export that as a user would."""
+    import torch
+    from export_codec import export, load_snac
+
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    (checkpoint / "config.json").write_text(json.dumps(SNAC_24KHZ))
+    torch.save(model.state_dict(), checkpoint / "pytorch_model.bin")
+    export(load_snac(checkpoint), checkpoint / "config.json", out)
