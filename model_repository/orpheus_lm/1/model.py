@@ -37,11 +37,6 @@ INPUTS = (
     "TEXT", "VOICE", "TEMPERATURE", "TOP_P", "TOP_K", "REPETITION_PENALTY", "MAX_TOKENS", "SEED", "CHUNK_FRAMES",
     "STOP", "DESCRIBE", "STANDALONE",
 )  # fmt: skip
-ERROR_CODES = {
-    "INVALID_ARGUMENT": pb_utils.TritonError.INVALID_ARG,
-    "UNAVAILABLE": pb_utils.TritonError.UNAVAILABLE,
-    "INTERNAL": pb_utils.TritonError.INTERNAL,
-}
 
 
 class TritonPythonModel:
@@ -135,7 +130,7 @@ class ResponseSink:
         """The message carries its code, for a gRPC stream hands on the message alone."""
         code = error.code if isinstance(error, SpeechError) else "INTERNAL"
         message = str(error) if isinstance(error, SpeechError) else f"the server failed: {type(error).__name__}"
-        self._sender.put(self.triton, {}, pb_utils.TritonError(f"[{code}] {message}", ERROR_CODES[code]), True)
+        self._sender.put(self.triton, {}, _triton_error(code, message), True)
 
 
 class Sender:
@@ -194,6 +189,12 @@ class Sender:
             if triton.is_cancelled():
                 self._watched.pop(triton, None)
                 self._loop.call_soon_threadsafe(stream.cancel, "call_cancelled")
+
+
+def _triton_error(code: str, message: str) -> Any:
+    """Triton puts TritonError into pb_utils only after this file has been imported."""
+    known = {"INVALID_ARGUMENT": pb_utils.TritonError.INVALID_ARG, "UNAVAILABLE": pb_utils.TritonError.UNAVAILABLE}
+    return pb_utils.TritonError(f"[{code}] {message}", known.get(code, pb_utils.TritonError.INTERNAL))
 
 
 class Publisher:

@@ -298,10 +298,13 @@ def test_flow_control_holds_windows_back(tmp_path: Path, run: Any) -> None:
         sink = w.sink(acknowledges=False)
         w.service.speak(replace(REQUEST, chunk_frames=1), sink)
         await asyncio.sleep(0.05)
-        assert len(sink.chunks) == SETTINGS.max_outstanding_windows
+        assert len(sink.chunks) == 1, "the first window goes alone"
         sink.acknowledge(sink.chunks[0])
         await asyncio.sleep(0.05)
-        assert len(sink.chunks) == SETTINGS.max_outstanding_windows + 1
+        assert len(sink.chunks) == 1 + SETTINGS.max_outstanding_windows
+        sink.acknowledge(sink.chunks[1])
+        await asyncio.sleep(0.05)
+        assert len(sink.chunks) == 2 + SETTINGS.max_outstanding_windows
         sink.acknowledges = True
         sink.acknowledge(sink.chunks[-1])
         await sink.done.wait()

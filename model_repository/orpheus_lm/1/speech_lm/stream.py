@@ -141,7 +141,8 @@ class SpeechStream:
         if self._ticket is None:
             return True
         self._note_outstanding(self._parts.table.outstanding(self._ticket, now))
-        return self._outstanding < self._parts.max_outstanding
+        # The first window goes alone: others would share its codec batch and keep the first sound waiting for their own.
+        return self._outstanding < (self._parts.max_outstanding if self._ticket.acknowledged else 1)
 
     def _note_outstanding(self, count: int) -> None:
         self._parts.metrics.outstanding_windows += count - self._outstanding
