@@ -51,15 +51,16 @@ def test_a_cancelled_task_still_stops_its_stream(scripted: Scripted) -> None:
     async def run() -> str:
         async with AsyncClient(server.url) as client:
             request_ids: list[str] = []
+            talks = asyncio.Event()
 
             async def talk() -> None:
                 async with client.stream("long") as speech:
                     request_ids.append(speech.request_id)
                     async for _ in speech:
-                        pass
+                        talks.set()
 
             task = asyncio.create_task(talk())
-            await asyncio.sleep(0.2)
+            await talks.wait()
             task.cancel()
             await asyncio.sleep(0)
             task.cancel()  # once more, while the block is being left

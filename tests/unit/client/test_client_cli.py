@@ -197,12 +197,13 @@ def test_a_signal_stops_the_stream_and_keeps_what_came(scripted: Scripted, start
         assert file.getnframes() == 3 * 2048
 
 
-def test_a_signal_stops_all_streams_of_bench_lite(scripted: Scripted, start: Start) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_all_streams_of_bench_lite(scripted: Scripted, start: Start, number: signal.Signals, code: int) -> None:
     server = scripted({"hello": LONG})
     process = start("bench-lite", "--url", server.url, "--text", "hello", "-c", "3")
     wait_for(lambda: sum(request.model == "orpheus_tts" for request in server.requests) == 3)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == 130
+    process.send_signal(number)
+    assert process.wait(timeout=20) == code
     assert [how for _, how in server.wait_for_ends(3)] == ["complete"] * 3
 
 

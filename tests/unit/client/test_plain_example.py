@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 import wave
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +37,6 @@ def test_an_interrupt_stops_it_on_the_server(scripted: Scripted, tmp_path: Path)
     assert process.stdout is not None
     for _ in range(2):
         process.stdout.readline()
-    time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 0, errors

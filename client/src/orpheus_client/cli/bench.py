@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
+import signal
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from ..timings import Timings
 from .arguments import client_options, speech_options
 from .exit_codes import ExitCode
 
+T = TypeVar("T")
 TEXTS = (
     "The train to London leaves at half past nine.",
     "Please put the blue cup on the shelf beside the window.",
@@ -41,13 +44,41 @@ class Run:
 def bench(arguments: argparse.Namespace) -> ExitCode:
     texts = tuple(arguments.text or TEXTS)
     warmup = arguments.concurrency if arguments.warmup is None else arguments.warmup
-    runs, wall_s = asyncio.run(_measure(arguments, texts, warmup))
+    runs, wall_s = _run(_measure(arguments, texts, warmup))
     report = {"streams": arguments.streams, "concurrency": arguments.concurrency, "warmup": warmup, **summarise(runs, wall_s)}
     if arguments.json:
         print(json.dumps({**report, "runs": [{"failure": run.failure, **run.timings.to_dict()} for run in runs]}))
     else:
         print(table(report))
     return ExitCode.FAILED if any(run.failure for run in runs) else ExitCode.OK
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end, or until SIGINT or SIGTERM, which cancels the work so that every stream is ended in order.
+
+    The signals' usual exceptions would come up inside the loop: before Python 3.11, and for SIGTERM always, `asyncio.run` then cancels the
+    readers of the streams too.
+    """
+    received: list[int] = []
+
+    async def watched() -> T:
+        task = asyncio.ensure_future(work)
+
+        def stop(number: int) -> None:
+            received.append(number)
+            task.cancel()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(NotImplementedError):  # on Windows loops have no signal handlers
+                asyncio.get_running_loop().add_signal_handler(number, stop, number)
+        return await task
+
+    try:
+        return asyncio.run(watched())
+    except asyncio.CancelledError:
+        if signal.SIGTERM in received:
+            raise SystemExit(ExitCode.TERMINATED) from None
+        raise KeyboardInterrupt from None
 
 
 async def _measure(arguments: argparse.Namespace, texts: Sequence[str], warmup: int) -> tuple[list[Run], float]:
