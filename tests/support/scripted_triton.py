@@ -104,12 +104,14 @@ class ScriptedTriton:
     """scripts: by TEXT; any other text is spoken in three chunks.
 
     stop_misses: so many STOPs are answered "not_found" first, as if the stream had not arrived yet. obeys: whether STOP has any effect.
+    credentials: for TLS.
     """
 
     scripts: Mapping[str, Script | Turns] = field(default_factory=dict[str, "Script | Turns"])
     stop_misses: int = 0
     obeys: bool = True
     ready: bool = True
+    credentials: grpc.ServerCredentials | None = None
     requests: list[Seen] = field(default_factory=list[Seen])
     stops: list[str] = field(default_factory=list[str])
     # Each call of an utterance: request id and "complete" or "cut", in the order of their ends.
@@ -122,7 +124,10 @@ class ScriptedTriton:
         self._closing = threading.Event()
         self._server = grpc.server(ThreadPoolExecutor(max_workers=64))
         servicer.add_GRPCInferenceServiceServicer_to_server(self._servicer(), self._server)
-        self.url = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        address = "127.0.0.1:0"
+        credentials = self.credentials
+        port = self._server.add_secure_port(address, credentials) if credentials else self._server.add_insecure_port(address)
+        self.url = f"127.0.0.1:{port}"
         self._server.start()
         return self
 
