@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,8 @@ from embedded.installation import Tritonserver
 # Bytes of shared memory between the server and each model's stub process. A response here is some 60 kB at most (a chunk of 8 frames) and
 # the region grows by itself; Triton's 1 MiB would have to grow under many streams, and a container's /dev/shm is often 64 MB.
 SHARED_MEMORY_BYTES = 8 << 20
+
+_PLAIN = re.compile(r"[\w./+@%:,=-]+", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,23 @@ class ServerOptions:
     verbose: int = 0
 
 
+def plain_path(folder: Path) -> str:
+    """A path to `folder` that needs no quoting, for this process (also after exec) and its children.
+
+    Triton starts its python stubs through a shell without quoting the paths of model and backend: seen on 2.51, where a blank in either
+    leaves the server loading for ever. And the stub's Python cannot open a path that is not ASCII.
+    """
+    if _PLAIN.fullmatch(str(folder)):
+        return str(folder)
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    os.set_inheritable(descriptor, True)
+    return f"/proc/{os.getpid()}/fd/{descriptor}"
+
+
 def server_arguments(server: Tritonserver, options: ServerOptions) -> list[str]:
     arguments = [
         str(server.executable),
-        f"--model-repository={options.repository}",
+        f"--model-repository={plain_path(options.repository)}",
         f"--grpc-address={options.host}",
         f"--grpc-port={options.grpc_port}",
         f"--exit-timeout-secs={options.exit_timeout_s}",
@@ -39,7 +54,7 @@ def server_arguments(server: Tritonserver, options: ServerOptions) -> list[str]:
         f"--backend-config=python,shm-default-byte-size={SHARED_MEMORY_BYTES}",
     ]
     if server.backend_directory is not None:
-        arguments += [f"--backend-directory={server.backend_directory}", "--allow-gpu-metrics=false"]
+        arguments += [f"--backend-directory={plain_path(server.backend_directory)}", "--allow-gpu-metrics=false"]
     if options.http_port is None:
         arguments.append("--allow-http=false")
     else:
@@ -52,16 +67,15 @@ def server_arguments(server: Tritonserver, options: ServerOptions) -> list[str]:
 
 
 def server_environment(server: Tritonserver, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """`environment` and what the server needs. The stub process embeds a Python of its own; it finds this one's packages by PYTHONPATH,
-    and this one's home by the first `python3` on PATH."""
+    """`environment` and what the server needs.
+
+    The stub process embeds a Python in isolated mode: PYTHONPATH, PYTHONUTF8 and the like do nothing there, and its default encoding is
+    ASCII. It takes the first `python3` on PATH for its own executable, which leads it to that one's virtual environment.
+    """
     result = dict(environment)
-    result["PYTHONUTF8"] = "1"  # text is UTF-8 whatever the locale says
     result.setdefault("CI", "true")  # OpenVINO sends a usage event whenever it is imported, unless this says that it runs in CI
     result["TOKENIZERS_PARALLELISM"] = "false"  # short texts, many streams: threads of its own only get in the engine's way
-    for name, folders in (("LD_LIBRARY_PATH", server.library_path), ("PYTHONPATH", server.module_path)):
+    for name, folders in (("PATH", server.executable_path), ("LD_LIBRARY_PATH", server.library_path)):
         if folders:
-            given = [part for part in environment.get(name, "").split(os.pathsep) if part]
-            result[name] = os.pathsep.join([*given, *map(str, folders)] if name == "PYTHONPATH" else [*map(str, folders), *given])
-    if server.module_path:
-        result["PATH"] = os.pathsep.join(filter(None, [str(Path(sys.executable).parent), environment.get("PATH", "")]))
+            result[name] = os.pathsep.join([*map(str, folders), *filter(None, [environment.get(name)])])
     return result

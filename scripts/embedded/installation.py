@@ -28,12 +28,12 @@ class NoServerError(RuntimeError):
 
 @dataclass(frozen=True)
 class Tritonserver:
-    """A tritonserver ready to run: its executable, its backends (None: its own default), and what its processes find libraries by."""
+    """Ready to run: the executable, its backends (None: its own default), and where its processes find Python and libraries."""
 
     executable: Path
     backend_directory: Path | None = None
+    executable_path: tuple[Path, ...] = ()
     library_path: tuple[Path, ...] = ()
-    module_path: tuple[Path, ...] = ()
 
 
 def find_tritonserver(environment: Mapping[str, str] = os.environ) -> Tritonserver:
@@ -62,8 +62,8 @@ def embedded_tritonserver() -> Tritonserver:
     return Tritonserver(
         executable=server / "bin" / "tritonserver",
         backend_directory=_prepared_backends(server / "backends", stub),
+        executable_path=(Path(sys.executable).parent,),
         library_path=(package.parent / "nvidia_pytriton.libs", _libpython_folder()),
-        module_path=(package.parent,),
     )
 
 

@@ -1,17 +1,24 @@
-"""A model repository like another one, with other parameters."""
+"""A model repository like another one, with other parameters or further modules."""
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
-def copy_repository(source: Path, target: Path, parameters: Mapping[str, Mapping[str, str]] | None = None) -> Path:
-    """Copy `source` to `target` (which must not exist) and set `parameters[model][key]` in the copies of config.pbtxt.
+def copy_repository(
+    source: Path,
+    target: Path,
+    parameters: Mapping[str, Mapping[str, str]] | None = None,
+    modules: Mapping[str, Sequence[Path]] | None = None,
+) -> Path:
+    """Copy `source` to `target` (which must not exist) and return it.
 
-    Returns `target`. Raises KeyError for a parameter that the model's config.pbtxt does not have: a typing error, most likely.
+    parameters: `parameters[model][key]` is set in the copy of config.pbtxt. Raises KeyError for one that is not there already: a typing
+    error, most likely. modules: `modules[model]` are files put into the version folder, where the model can import them; PYTHONPATH does
+    not reach models, for Triton runs them in an isolated Python.
     """
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
     for model, values in (parameters or {}).items():
@@ -20,6 +27,9 @@ def copy_repository(source: Path, target: Path, parameters: Mapping[str, Mapping
         for key, value in values.items():
             text = _with_parameter(text, key, value, model)
         config.write_text(text, encoding="utf-8")
+    for model, files in (modules or {}).items():
+        for file in files:
+            shutil.copy2(file, target / model / "1")
     return target
 
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -37,7 +37,7 @@ class RunningServer:
     """`with RunningServer() as server:` is a ready server; leaving the block stops it.
 
     python: the interpreter whose environment serves (its embedded tritonserver, its packages); default: the running one.
-    environment: variables on top of this process's own. python_path: folders where the models find further modules.
+    environment: variables on top of this process's own.
     log: file for the server's output; default: one in the system's temporary folder, removed when the server stops.
     exit_timeout_s: what the server gives running streams when it is told to stop; stop_grace_s: what it gets on top before it is killed.
     progress: called with the seconds waited so far, several times a second, until the server is ready.
@@ -49,7 +49,6 @@ class RunningServer:
         *,
         python: Path | str = sys.executable,
         environment: Mapping[str, str] | None = None,
-        python_path: Sequence[Path] = (),
         log: Path | None = None,
         ready_timeout_s: float = 180.0,
         exit_timeout_s: int = 5,
@@ -59,9 +58,6 @@ class RunningServer:
         self.repository = repository
         self._python = python
         self._environment = {**os.environ, **(environment or {})}
-        if python_path:
-            given = self._environment.get("PYTHONPATH", "")
-            self._environment["PYTHONPATH"] = os.pathsep.join([*map(str, python_path), *([given] if given else [])])
         self._own_log = log is None
         self._log_at_end: str | None = None
         self.log_path = log or Path(tempfile.mkstemp(prefix="tritonserver-", suffix=".log")[1])

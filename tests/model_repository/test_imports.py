@@ -48,6 +48,15 @@ def test_only_adapters_know_the_backend_and_nobody_knows_torch_or_the_rest_of_th
     assert ("triton_python_backend_utils" in roots) == (file.name == "model.py")
 
 
+@pytest.mark.parametrize("file", SERVED, ids=lambda file: str(file.relative_to(MODEL_REPOSITORY)))
+def test_text_files_are_read_with_an_encoding(file: Path) -> None:
+    """Triton runs models in an isolated Python whose default encoding is ASCII, whatever the locale."""
+    calls = [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    readers = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in ("read_text", "write_text")]
+    readers += [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "open"]
+    assert all("encoding" in {keyword.arg for keyword in call.keywords} for call in readers)
+
+
 def test_the_client_knows_the_server_by_its_tensors_alone() -> None:
     for file in (ROOT / "client" / "src").rglob("*.py"):
         assert not {name.split(".")[0] for name in imported(file)} & {"speech_lm", "snac_codec", "torch", "triton_python_backend_utils"}, (

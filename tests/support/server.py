@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -14,19 +14,11 @@ ROOT = Path(__file__).resolve().parents[2]
 MODEL_REPOSITORY = ROOT / "model_repository"
 SERVER_PYTHON_VARIABLE = "ORPHEUS_TEST_SERVER_PYTHON"
 
-Stop = Callable[[], None]
-
 
 class StartServer(Protocol):
     """Starts a server that runs until the end of the tests that share it."""
 
-    def __call__(
-        self,
-        repository: Path = MODEL_REPOSITORY,
-        *,
-        environment: Mapping[str, str] | None = None,
-        python_path: Sequence[Path] = (),
-    ) -> RunningServer: ...
+    def __call__(self, repository: Path = MODEL_REPOSITORY, *, environment: Mapping[str, str] | None = None) -> RunningServer: ...
 
 
 def server_python() -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -20,14 +20,10 @@ def server() -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="module")
 def start_server() -> Iterator[StartServer]:
-    """Starts servers with another repository, environment or module path; they end with the test module."""
+    """Starts servers with another repository or environment; they end with the test module."""
     with ExitStack() as running:
 
-        def start(
-            repository: Path = MODEL_REPOSITORY, *, environment: Mapping[str, str] | None = None, python_path: Sequence[Path] = ()
-        ) -> RunningServer:
-            return running.enter_context(
-                RunningServer(repository, python=server_python(), environment=environment, python_path=python_path)
-            )
+        def start(repository: Path = MODEL_REPOSITORY, *, environment: Mapping[str, str] | None = None) -> RunningServer:
+            return running.enter_context(RunningServer(repository, python=server_python(), environment=environment))
 
         yield start

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
 
 import pytest
 from embedded import installation
-from embedded.command import ServerOptions, server_arguments, server_environment
+from embedded.command import ServerOptions, plain_path, server_arguments, server_environment
 from embedded.installation import NoServerError, Tritonserver, find_tritonserver
 from embedded.ports import free_ports
 from embedded.repository import copy_repository
@@ -72,18 +73,30 @@ def test_what_is_not_wanted_is_switched_off() -> None:
 
 
 def test_the_callers_own_paths_are_kept() -> None:
-    server = Tritonserver(Path("triton"), Path("backends"), (Path("/libraries"),), (Path("/packages"),))
-    given = {"LD_LIBRARY_PATH": "/a", "PYTHONPATH": "/b", "PATH": "/c"}
+    server = Tritonserver(Path("triton"), Path("backends"), executable_path=(Path("/python"),), library_path=(Path("/own"), Path("/lib")))
+    given = {"LD_LIBRARY_PATH": "/a", "PATH": "/c"}
     made = server_environment(server, given)
-    assert made["LD_LIBRARY_PATH"] == "/libraries:/a", "the server's own libraries first"
-    assert made["PYTHONPATH"] == "/b:/packages", "the caller's modules first"
-    assert made["PATH"] == f"{Path(sys.executable).parent}:/c", "the stub's Python is the running one"
-    assert given == {"LD_LIBRARY_PATH": "/a", "PYTHONPATH": "/b", "PATH": "/c"}
+    assert (made["LD_LIBRARY_PATH"], made["PATH"]) == ("/own:/lib:/a", "/python:/c"), "what the server needs comes first"
+    assert given == {"LD_LIBRARY_PATH": "/a", "PATH": "/c"}
+    assert server_environment(server, {})["LD_LIBRARY_PATH"] == "/own:/lib", "an empty part would be the current folder"
 
 
 def test_a_systems_server_keeps_its_environment() -> None:
     made = server_environment(Tritonserver(Path("triton")), {"PATH": "/c"})
-    assert (made["PATH"], "LD_LIBRARY_PATH" in made, "PYTHONPATH" in made) == ("/c", False, False)
+    assert (made["PATH"], "LD_LIBRARY_PATH" in made) == ("/c", False)
+
+
+def test_a_path_that_a_shell_would_split_gets_a_plain_name(tmp_path: Path) -> None:
+    folder = tmp_path / "Grüße & $HOME"
+    folder.mkdir()
+    plain = plain_path(folder)
+    assert plain.isascii()
+    assert shlex.quote(plain) == plain
+    assert Path(plain).samefile(folder)
+
+
+def test_a_plain_path_stays_as_it_is() -> None:
+    assert plain_path(Path("/usr/share")) == "/usr/share"
 
 
 def test_free_ports_are_different() -> None:
@@ -96,6 +109,14 @@ def test_a_copied_repository_differs_in_the_parameters_alone(tmp_path: Path) -> 
     after = (copy / "orpheus_lm" / "config.pbtxt").read_text().splitlines()
     changed = [new for old, new in zip(before, after, strict=True) if old != new]
     assert changed == [r'parameters { key: "folder" value { string_value: "a \"b\" \\c" } }']
+
+
+def test_modules_lie_where_the_model_imports_from(tmp_path: Path) -> None:
+    module = tmp_path / "scripted.py"
+    module.write_text("WORD = 1\n")
+    copy = copy_repository(MODEL_REPOSITORY, tmp_path / "copy", modules={"orpheus_lm": [module]})
+    assert (copy / "orpheus_lm" / "1" / "scripted.py").read_text() == "WORD = 1\n"
+    assert not (copy / "snac_decoder" / "1" / "scripted.py").exists()
 
 
 def test_an_unknown_parameter_is_an_error(tmp_path: Path) -> None:
