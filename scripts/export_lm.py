@@ -3,19 +3,21 @@
     python scripts/export_lm.py CHECKPOINT OUT --precision f16
 
 CHECKPOINT is a Hugging Face folder: config.json and model.safetensors, or its shards and their index. Written: OUT/openvino_model.xml and
-.bin. Needs openvino and numpy only, and as much memory as the exported file and its largest tensor take together.
+.bin, and a copy of config.json, where the server reads how long a context the model was trained for. Needs openvino and numpy only, and
+as much memory as the exported file and the largest tensor take together.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 from pathlib import Path
 
-import openvino as ov
 from llama_ir.checkpoint import Checkpoint
 from llama_ir.config import load_config
 from llama_ir.graph import build_model
 from llama_ir.weights import PRECISIONS, stored_as
+from openvino import save_model
 
 
 def export(checkpoint: Path, out: Path, precision: str) -> Path:
@@ -23,7 +25,8 @@ def export(checkpoint: Path, out: Path, precision: str) -> Path:
     model = build_model(load_config(checkpoint), stored_as(precision, Checkpoint(checkpoint)))
     out.mkdir(parents=True, exist_ok=True)
     path = out / "openvino_model.xml"
-    ov.save_model(model, path, compress_to_fp16=False)
+    save_model(model, path, compress_to_fp16=False)
+    shutil.copyfile(checkpoint / "config.json", out / "config.json")
     return path
 
 

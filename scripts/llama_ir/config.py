@@ -54,8 +54,8 @@ def load_config(folder: Path) -> LlamaConfig:
 def _inverse_frequencies(path: Path, raw: dict[str, Any], head_dim: int) -> NDArray[np.float32]:
     """Rotary frequencies with Llama 3's scaling where the config asks for it.
 
-    transformers 4 writes `rope_theta` and `rope_scaling`, transformers 5 one `rope_parameters`. Llama 3.1's scaling leaves wavelengths below
-    original_max_position_embeddings / high_freq_factor alone, stretches those above original / low_freq_factor by `factor`, and
+    transformers 4 writes `rope_theta` and `rope_scaling`, transformers 5 one `rope_parameters`. Llama 3.1's scaling leaves wavelengths
+    below original_max_position_embeddings / high_freq_factor alone, stretches those above original / low_freq_factor by `factor`, and
     goes smoothly from one to the other between (meta-llama/llama-models, models/llama3/model.py, apply_scaling).
     """
     scaling: dict[str, Any] = raw.get("rope_parameters") or raw.get("rope_scaling") or {}

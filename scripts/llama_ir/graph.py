@@ -17,6 +17,9 @@ from openvino import opset13 as op
 
 from .config import LlamaConfig
 
+Model: Any = ov.Model
+"""Its stub is at odds with itself (openvino 2026.4.1)."""
+
 Weights = Callable[[str, tuple[int, ...]], Any]
 """(tensor name, shape) -> a node that gives the tensor as float32, however it is stored."""
 
@@ -24,7 +27,7 @@ MASKED = np.float32(np.finfo(np.float16).min)
 """Added to the scores of positions that may not be looked at; finite, so that a row of padding alone gives no NaN."""
 
 
-def build_model(config: LlamaConfig, weights: Weights) -> ov.Model:
+def build_model(config: LlamaConfig, weights: Weights) -> Any:
     return _Builder(config, weights).model()
 
 
@@ -57,7 +60,7 @@ class _Builder:
         self._bias = self._attention_bias()
         self._assigns: list[Any] = []
 
-    def model(self) -> ov.Model:
+    def model(self) -> Any:
         c = self._config
         table = self._weights("model.embed_tokens.weight", (c.vocab_size, c.hidden_size))
         x = op.gather(table, self._ids, op.constant(np.int64(0)))
@@ -70,7 +73,7 @@ class _Builder:
         logits = op.matmul(x, head, False, True)
         logits.output(0).set_names({"logits"})
         inputs = [self._ids, self._padding_mask, self._positions, self._beams]
-        return ov.Model([op.result(logits, name="logits")], self._assigns, inputs, "llama")
+        return Model([op.result(logits, name="logits")], self._assigns, inputs, "llama")
 
     def _linear(self, x: Any, name: str, outputs: int, inputs: int) -> Any:
         return op.matmul(x, self._weights(name, (outputs, inputs)), False, True)
@@ -84,11 +87,13 @@ class _Builder:
     def _mlp(self, prefix: str, x: Any) -> Any:
         width, hidden = self._config.hidden_size, self._config.intermediate_size
         gate = op.swish(self._linear(x, prefix + "gate_proj.weight", hidden, width))
-        return self._linear(op.multiply(gate, self._linear(x, prefix + "up_proj.weight", hidden, width)), prefix + "down_proj.weight", width, hidden)
+        return self._linear(
+            op.multiply(gate, self._linear(x, prefix + "up_proj.weight", hidden, width)), prefix + "down_proj.weight", width, hidden
+        )
 
     def _attention(self, layer: int, prefix: str, x: Any) -> Any:
         c = self._config
-        query_width, key_width = c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim
+        query_width = c.num_attention_heads * c.head_dim
 
         def heads(name: str, count: int) -> Any:
             """-> [batch, heads, time, head_dim]"""

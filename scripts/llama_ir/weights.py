@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import openvino as ov
 from numpy.typing import NDArray
 from openvino import opset13 as op
 from openvino._offline_transformations import compress_model_transformation
 
 from .checkpoint import Checkpoint
-from .graph import Weights
+from .graph import Model, Weights
 
 PRECISIONS = ("f32", "f16", "int8")
 
@@ -34,7 +33,7 @@ def stored_as(precision: str, checkpoint: Checkpoint) -> Weights:
 
 def _half(tensor: NDArray[np.float32]) -> Any:
     """OpenVINO's own compression, for one tensor at a time: it also marks the widening, so that a plugin may keep the small form."""
-    model = ov.Model([op.result(op.constant(tensor))], [], "one tensor")
+    model = Model([op.result(op.constant(tensor))], [], "one tensor")
     compress_model_transformation(model)
     return model.get_results()[0].input_value(0).get_node()
 

@@ -1,26 +1,31 @@
-"""Engines that run a speech language model: `base` is what the rest of the package knows of them, each other module is one engine.
-
-An engine of one's own is named `package.module:Class`; it is imported from PYTHONPATH and made as `Class(folder, options)`.
-"""
+"""Engines: what runs the speech language model. `create_engine` is the one way to get one."""
 
 from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from typing import cast
 
 from .base import Engine, EngineError, EngineOptions, Generation, Sampling
 
 __all__ = ["Engine", "EngineError", "EngineOptions", "Generation", "Sampling", "create_engine"]
 
-ENGINES = {"openvino": "speech_lm.engines.openvino:OpenVinoEngine"}
-
 
 def create_engine(name: str, folder: Path, options: EngineOptions) -> Engine:
-    """folder: the voice's, with the model in the engine's own format. Raises ValueError for a name that leads nowhere."""
-    module, separator, cls = ENGINES.get(name, name).partition(":")
-    if not separator:
-        raise ValueError(f"unknown engine {name!r}; known are {', '.join(ENGINES)}, or package.module:Class for one of your own")
+    """`openvino`, or `package.module:Class` for an engine of one's own.
+
+    Such a class is imported from PYTHONPATH, called as Class(folder, options) and must satisfy `Engine`. Raises ValueError for a name that
+    cannot be resolved.
+    """
+    if name == "openvino":
+        from .openvino import OpenVinoEngine
+
+        return OpenVinoEngine(folder, options)
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        raise ValueError(f"unknown engine {name!r}; known are 'openvino' and 'package.module:Class'")
     try:
-        return getattr(importlib.import_module(module), cls)(folder, options)
+        kind = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise ValueError(f"engine {name!r} cannot be loaded: {error}") from error
+        raise ValueError(f"the engine {name!r} cannot be imported: {error}") from error
+    return cast(Engine, kind(folder, options))

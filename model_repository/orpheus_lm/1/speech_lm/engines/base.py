@@ -56,7 +56,7 @@ class Generation(Protocol):
 
     @property
     def finish_reason(self) -> str | None:
-        """"stop" (a stop id), "length" (max_tokens) or "cancelled" (abort) once it has ended, None before."""
+        """None before the end; then "stop" (a stop id), "length" (max_tokens) or "cancelled" (abort)."""
         ...
 
 

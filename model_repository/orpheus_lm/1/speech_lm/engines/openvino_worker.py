@@ -1,0 +1,211 @@
+"""The process that runs OpenVINO GenAI's ContinuousBatchingPipeline for `OpenVinoEngine`.
+
+    python -m speech_lm.engines.openvino_worker '{"channel": 5, "folder": "...", "threads": 0, "max_streams": 32, "kv_cache_tokens": 0}'
+
+One JSON object a line over the socket whose descriptor is `channel`.
+In:  {"submit": n, "prompt_ids": [...], "sampling": {Sampling's fields}}, {"cancel": n}; the end of the stream ends the process.
+Out: {"ready": {"max_context_tokens": n}} once, then for every step that brought something {"step": [[n, ids, finish reason, error], ...]};
+     {"fatal": "why"} is the last thing said.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+BLOCK_TOKENS = 32
+"""Tokens in one block of OpenVINO's paged key-value cache on a processor (openvino.genai, cache manager)."""
+CACHE_TOKENS_PER_STREAM = 1024
+"""Where nobody says how large the cache is: 12 s of speech and its prompt. Should all be longer at once, OpenVINO takes turns."""
+MIN_CACHE_TOKENS = 4096
+MAX_STEP_TOKENS = 128
+"""A step computes at most so many tokens, prompts included, so a long prompt does not hold up the others. OpenVINO also compiles and keeps
+kernels for each number of tokens that occurs, 1.6 MB each with the embedded voice: this bounds them."""
+WARM_UP_STREAMS, WARM_UP_S = 16, 3.0
+
+Report = list[Any]
+"""[number, ids, finish reason or None, error or None]"""
+
+
+class Channel:
+    """Lines over a socket, read without blocking while there is work."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket, self._buffer, self.open = connection, b"", True
+
+    def receive(self, wait: bool) -> Iterator[dict[str, Any]]:
+        while self.open and select.select([self._socket], [], [], None if wait else 0)[0]:
+            try:
+                data = self._socket.recv(1 << 16)
+            except ConnectionError:
+                data = b""
+            self.open = bool(data)
+            *lines, self._buffer = (self._buffer + data).split(b"\n")
+            yield from map(json.loads, lines)
+            wait = wait and not lines
+
+    def send(self, message: dict[str, Any]) -> None:
+        try:
+            self._socket.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+        except OSError:
+            self.open = False
+
+
+@dataclass(frozen=True)
+class CacheSize:
+    blocks: int
+
+    @classmethod
+    def of(cls, kv_cache_tokens: int, max_streams: int) -> CacheSize:
+        tokens = kv_cache_tokens or max(MIN_CACHE_TOKENS, CACHE_TOKENS_PER_STREAM * max_streams)
+        return cls(-(-tokens // BLOCK_TOKENS))
+
+    @property
+    def max_context_tokens(self) -> int:
+        """What one generation alone can use; the last block may be half full."""
+        return (self.blocks - 1) * BLOCK_TOKENS
+
+
+class Worker:
+    def __init__(self, genai: Any, pipeline: Any, tensor: Any, channel: Channel) -> None:
+        self._genai, self._pipeline, self._tensor, self._channel = genai, pipeline, tensor, channel
+        self._handles: dict[int, Any] = {}
+
+    def warm_up(self, streams: int, step_tokens: int, until: float) -> None:
+        """Make the kernels before anyone waits for them: batches of `streams` generations down to one, then prompts of up to `step_tokens`
+        tokens, the latter until the clock says `until` (a large model spends more on the work than on kernels).
+        """
+        sampling: dict[str, Any] = {"temperature": 1.0, "top_p": 0.9, "top_k": 0, "repetition_penalty": 1.1, "seed": 0, "stop_ids": []}
+        for length in range(1, streams + 1):
+            self._submit(length, [0], sampling | {"max_tokens": length})
+        self._finish_all()
+        for length in range(2, step_tokens + 1):
+            if time.monotonic() < until:
+                self._submit(length, [0] * length, sampling | {"max_tokens": 1})
+                self._finish_all()
+
+    def _finish_all(self) -> None:
+        while self._handles:
+            self._pipeline.step()
+            for *_, error in self._reports():
+                if error is not None:
+                    raise RuntimeError(error)
+
+    def run(self) -> None:
+        """Until the channel closes. A step that raises ends the worker: the pipeline's state is unknown then."""
+        while self._channel.open:
+            idle = not self._pipeline.has_non_finished_requests()
+            refused = [report for command in self._channel.receive(wait=idle) if (report := self._obey(command))]
+            if self._pipeline.has_non_finished_requests():
+                self._pipeline.step()
+            if reports := refused + self._reports():
+                self._channel.send({"step": reports})
+
+    def _obey(self, command: dict[str, Any]) -> Report | None:
+        if "cancel" in command:
+            handle = self._handles.pop(command["cancel"], None)
+            if handle is not None:
+                handle.cancel()
+            return None
+        number = command["submit"]
+        try:
+            self._submit(number, command["prompt_ids"], command["sampling"])
+        except Exception as error:
+            return [number, [], None, f"OpenVINO refused the request: {error}"]
+        return None
+
+    def _submit(self, number: int, prompt_ids: list[int], sampling: dict[str, Any]) -> None:
+        import numpy as np
+
+        prompt = self._tensor(np.array([prompt_ids], np.int64))
+        self._handles[number] = self._pipeline.add_request(number, prompt, self._config(sampling))
+
+    def _config(self, sampling: dict[str, Any]) -> Any:
+        """OpenVINO's penalty covers prompt and output, its temperature comes before top-p: both as in transformers. (tried, 2026.4.1)"""
+        config = self._genai.GenerationConfig()
+        config.max_new_tokens = sampling["max_tokens"]
+        config.repetition_penalty = sampling["repetition_penalty"]
+        config.rng_seed = sampling["seed"]
+        config.do_sample = sampling["temperature"] > 0
+        if config.do_sample:
+            config.temperature = sampling["temperature"]
+            config.top_p = sampling["top_p"]
+            if sampling["top_k"]:
+                config.top_k = sampling["top_k"]
+        # An end-of-text id is required, and without one of its own the pipeline puts in -1 and then refuses it.
+        stops = set(sampling["stop_ids"])
+        config.ignore_eos = not stops
+        config.stop_token_ids = stops or {0}
+        config.set_eos_token_id(min(config.stop_token_ids))
+        return config
+
+    def _reports(self) -> list[Report]:
+        """What every generation has brought since the last time; the ended ones are let go."""
+        reports: list[Report] = []
+        for number, handle in list(self._handles.items()):
+            ids: list[int] = []
+            reason = error = None
+            while handle.can_read():
+                for output in handle.read().values():
+                    ids += output.generated_ids
+                    reason = {"STOP": "stop", "LENGTH": "length"}.get(output.finish_reason.name)
+            status = handle.get_status().name
+            if status == "IGNORED":
+                error = "the key-value cache is too small for this generation"
+            if ids or status != "RUNNING":
+                reports.append([number, ids, reason, error])
+            if status != "RUNNING":
+                del self._handles[number]
+        return reports
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal reaches the whole group; the server decides when this one ends
+    arguments = json.loads(sys.argv[1])
+    channel = Channel(socket.socket(fileno=arguments["channel"]))
+    try:
+        worker, max_context_tokens = _load(arguments, channel)
+        channel.send({"ready": {"max_context_tokens": max_context_tokens}})
+        worker.run()
+    except Exception as error:
+        channel.send({"fatal": f"OpenVINO failed: {error}"})
+        raise
+
+
+def _load(arguments: dict[str, Any], channel: Channel) -> tuple[Worker, int]:
+    # Importing openvino sends an event about it to its maker (openvino/tools/ovc/__init__.py, 2026.4.1); without this package it cannot.
+    cast("dict[str, Any]", sys.modules)["openvino_telemetry"] = None
+    import openvino
+    import openvino_genai as genai
+
+    folder = Path(arguments["folder"])
+    if not (folder / "openvino_model.xml").is_file():
+        raise FileNotFoundError(f"{folder} holds no openvino_model.xml; scripts/export_lm.py makes one")
+    cache = CacheSize.of(arguments["kv_cache_tokens"], arguments["max_streams"])
+    scheduler = genai.SchedulerConfig()
+    scheduler.num_kv_blocks = cache.blocks
+    scheduler.max_num_seqs = arguments["max_streams"]
+    scheduler.max_num_batched_tokens = max(MAX_STEP_TOKENS, arguments["max_streams"])
+    properties: dict[str, Any] = {}
+    if arguments["threads"]:
+        properties["INFERENCE_NUM_THREADS"] = arguments["threads"]
+    worker = Worker(genai, genai.ContinuousBatchingPipeline(folder, scheduler, "CPU", properties), openvino.Tensor, channel)
+    worker.warm_up(min(WARM_UP_STREAMS, arguments["max_streams"]), MAX_STEP_TOKENS, time.monotonic() + WARM_UP_S)
+    return worker, min(cache.max_context_tokens, _trained_context(folder / "config.json"))
+
+
+def _trained_context(config: Path) -> int:
+    """max_position_embeddings of the checkpoint's config, where it lies beside the model."""
+    return json.loads(config.read_text(encoding="utf-8"))["max_position_embeddings"] if config.is_file() else sys.maxsize
+
+
+if __name__ == "__main__":
+    main()
