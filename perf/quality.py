@@ -113,8 +113,8 @@ def measure_server(args: argparse.Namespace, teacher: Teacher, sentences: list[t
 def measure_codec(folder: Path, teacher: Teacher, sentences: list[tuple[str, list[str]]]) -> dict[str, float]:
     # torch and snac are needed for this part only.
     from pocket_voice.codec import load_codec
-    from pocket_voice.evaluate import through_codec
     from pocket_voice.layout import SAMPLE_RATE_HZ
+    from pocket_voice.speaking import through_codec
     from pystoi import stoi
 
     model, encoder = load_codec(folder)

@@ -22,10 +22,9 @@ import openvino_genai as genai
 import torch
 
 from pocket_voice.codec import load_codec
-from pocket_voice.evaluate import LONGEST_FRAMES_PER_CHARACTER, SPARE_FRAMES, spoken_frames
-from pocket_voice.layout import SLOTS
 from pocket_voice.listening import SENTENCES, Recogniser, WordErrors, compare, read_sentences
 from pocket_voice.prompt import END_OF_SPEECH, prompt_ids
+from pocket_voice.speaking import longest_answer, spoken_frames
 from pocket_voice.teacher import Teacher
 
 STREAMS = (1, 16)
@@ -44,7 +43,7 @@ class Speaker:
         for prompt in prompts:
             settings = genai.GenerationConfig()
             settings.do_sample, settings.temperature, settings.top_p, settings.rng_seed = True, temperature, top_p, seed
-            settings.max_new_tokens = SLOTS * (SPARE_FRAMES + LONGEST_FRAMES_PER_CHARACTER * len(prompt))
+            settings.max_new_tokens = longest_answer(len(prompt))
             settings.eos_token_id, settings.stop_token_ids = END_OF_SPEECH, {END_OF_SPEECH}
             handles.append(self._pipeline.add_request(next(self._ids), ov.Tensor(np.array([prompt], np.int64)), settings))
         while self._pipeline.has_non_finished_requests():

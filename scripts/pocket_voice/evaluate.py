@@ -14,45 +14,23 @@ import json
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from pystoi import stoi
-from snac import SNAC
 from transformers import LlamaForCausalLM
 
-from pocket_voice.codec import load_codec, quantize
-from pocket_voice.features import FeatureEncoder
-from pocket_voice.layout import SAMPLE_RATE_HZ, SLOTS, unflatten
+from pocket_voice.codec import load_codec
+from pocket_voice.layout import SAMPLE_RATE_HZ
 from pocket_voice.listening import SENTENCES, Recogniser, WordErrors, compare, read_sentences
-from pocket_voice.prompt import END_OF_SPEECH, PAD, codes_of, prompt_ids
-from pocket_voice.teacher import Teacher, Utterance
-
-Audio = npt.NDArray[np.float32]
-LONGEST_FRAMES_PER_CHARACTER, SPARE_FRAMES = 2, 12  # an utterance longer than that counts as endless
-
-
-@torch.inference_mode()
-def through_codec(model: SNAC, encoder: FeatureEncoder, real: Utterance) -> Audio:
-    latents = encoder(torch.from_numpy(real.audio)[None], torch.from_numpy(real.f0_hz)[None])
-    return model.decoder(quantize(model, latents).latents)[0, 0].numpy()
-
-
-@torch.inference_mode()
-def spoken_frames(model: SNAC, ids: list[int]) -> Audio | None:
-    """Generated ids, the end id among them -> audio; None where they did not end or lost the order of the slots."""
-    frames = codes_of(ids[:-1], model.codebook_size) if ids and ids[-1] == END_OF_SPEECH else None
-    if not frames:
-        return None
-    levels = [torch.from_numpy(level)[None] for level in unflatten(np.asarray(frames, np.int64))]
-    return model.decode(levels)[0, 0].numpy()
+from pocket_voice.prompt import END_OF_SPEECH, PAD, prompt_ids
+from pocket_voice.speaking import Audio, longest_answer, spoken_frames, through_codec
+from pocket_voice.teacher import Teacher
 
 
 @torch.inference_mode()
 def generated(llama: LlamaForCausalLM, table: dict[str, int], phonemes: str, temperature: float, top_p: float) -> list[int]:
     prompt = prompt_ids(phonemes, table)
-    limit = SLOTS * (SPARE_FRAMES + LONGEST_FRAMES_PER_CHARACTER * len(phonemes))
     ids = llama.generate(  # pyright: ignore[reportAttributeAccessIssue]: a mixin's method
-        torch.tensor([prompt]), do_sample=True, temperature=temperature, top_p=top_p, top_k=0, max_new_tokens=limit,
+        torch.tensor([prompt]), do_sample=True, temperature=temperature, top_p=top_p, top_k=0, max_new_tokens=longest_answer(len(phonemes)),
         eos_token_id=END_OF_SPEECH, pad_token_id=PAD,
     )  # fmt: skip
     return ids[0, len(prompt) :].tolist()

@@ -19,8 +19,8 @@ from matplotlib import pyplot as plt
 from scipy.signal import stft
 
 from pocket_voice.codec import load_codec
-from pocket_voice.evaluate import through_codec
 from pocket_voice.layout import SAMPLE_RATE_HZ
+from pocket_voice.speaking import through_codec
 from pocket_voice.teacher import Teacher
 
 FFT_SIZE, FFT_STEP = 1024, 256
