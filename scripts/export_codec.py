@@ -156,7 +156,7 @@ def largest_difference(wrapper: WindowDecoder, folder: Path, codebook_size: int)
     """Parts of windows on ONNX Runtime against the same parts of torch's whole decode."""
     from snac_codec.decoder import OnnxDecoder
 
-    decoder, rng, worst = OnnxDecoder(folder, threads=0), np.random.default_rng(0), 0.0
+    decoder, rng, worst = OnnxDecoder(folder), np.random.default_rng(0), 0.0
     for batch, frames, first, count in ((1, 3, 0, 1024), (3, 6, 5120, 2048), (2, 13, 5120, 16384), (1, 5, 5120, 5120), (2, 2, 0, 4096)):
         codes = rng.integers(0, codebook_size, (batch, CODES_PER_FRAME * frames), dtype=np.int32)
         position = rng.integers(0, 1000, batch)

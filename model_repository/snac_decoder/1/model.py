@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,16 @@ class TritonPythonModel:
         parameters = {key: value["string_value"] for key, value in json.loads(args["model_config"])["parameters"].items()}
         self._settings = load_settings(parameters)
         folder = self._settings.path(Path(args["model_repository"]) / args["model_version"])
-        self._decoder = OnnxDecoder(folder, self._settings.threads)
+        self._decoder = OnnxDecoder(folder)
+        self._pool = ThreadPoolExecutor(self._settings.threads or os.cpu_count() or 1, thread_name_prefix="decode")
         self._acknowledger = Acknowledger()
         self._metrics = Counters()
         warm_up(self._decoder, range(1, self._settings.warm_frames + 1), batch=1)
         if self._settings.max_rows > 1:
             warm_up(self._decoder, range(1, self._settings.warm_frames + 1), batch=self._settings.max_rows)
+
+    def finalize(self) -> None:
+        self._pool.shutdown()
 
     def execute(self, requests: list[Any]) -> list[Any]:
         """One response per request, in order. A window that is wrong, or whose forward fails, gets its own error; the others are served."""
@@ -38,7 +44,7 @@ class TritonPythonModel:
         self._acknowledger.batch_started({ticket[0] for ticket in tickets})
         answers: list[Any] = [None] * len(requests)
         rows, windows = self._parse(requests, answers)
-        for at, result in decode_windows(self._decoder, windows, self._settings.max_rows):
+        for at, result in decode_windows(self._decoder, windows, self._settings.max_rows, self._pool):
             request = requests[rows[at]]
             answers[rows[at]] = _error("INTERNAL", f"the codec failed: {result}") if isinstance(result, Exception) else _speech(request, result)
             self._acknowledge(request, tickets[rows[at]])

@@ -14,7 +14,7 @@ POCKET = Path(__file__).parents[3] / "model_repository/snac_decoder/1/pocket"
 
 @pytest.fixture(scope="session")
 def pocket() -> OnnxDecoder:
-    return OnnxDecoder(POCKET, threads=1)
+    return OnnxDecoder(POCKET)
 
 
 @pytest.fixture(scope="session")
@@ -31,4 +31,4 @@ def snac_folder(random_snac: Any, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture(scope="session")
 def snac_24khz(snac_folder: Path) -> OnnxDecoder:
-    return OnnxDecoder(snac_folder, threads=2)
+    return OnnxDecoder(snac_folder)

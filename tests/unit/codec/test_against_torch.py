@@ -78,15 +78,15 @@ def test_a_config_that_cannot_be_streamed_is_refused(tmp_path: Path, change: dic
 
 def test_missing_corrupt_and_mismatched_files_are_named(tmp_path: Path, snac_folder: Path) -> None:
     with pytest.raises(ValueError, match=r"config\.json is missing"):
-        OnnxDecoder(tmp_path, 1)
+        OnnxDecoder(tmp_path)
     config = json.loads((snac_folder / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match=r"decoder\.onnx is missing"):
-        OnnxDecoder(tmp_path, 1)
+        OnnxDecoder(tmp_path)
     (tmp_path / "decoder.onnx").write_bytes((snac_folder / "decoder.onnx").read_bytes()[:100_000])
     with pytest.raises(ValueError, match=r"decoder\.onnx cannot be loaded"):
-        OnnxDecoder(tmp_path, 1)
+        OnnxDecoder(tmp_path)
     (tmp_path / "decoder.onnx").write_bytes((snac_folder / "decoder.onnx").read_bytes())
     (tmp_path / "config.json").write_text(json.dumps(config | {"codebook_size": 512}))
     with pytest.raises(ValueError, match="codebook size of 4096, config.json says 512"):
-        OnnxDecoder(tmp_path, 1)
+        OnnxDecoder(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from snac_codec.pcm import to_int16
 from snac_codec.receptive_field import context_latents
 from snac_codec.window import Window, parse_window
 from speech_lm.windows import CodecShape, PlannerState, WindowPlanner
+
+POOL = ThreadPoolExecutor(2)
 
 
 def codes_of(decoder: OnnxDecoder, n_frames: int, seed: int = 0) -> NDArray[np.int32]:
@@ -41,7 +44,7 @@ def windows_of(decoder: OnnxDecoder, codes: NDArray[np.int32], chunk_frames: int
 def streamed(decoder: OnnxDecoder, codes: NDArray[np.int32], chunk_frames: int) -> NDArray[np.int16]:
     parts: list[NDArray[np.int16]] = []
     for window in windows_of(decoder, codes, chunk_frames):
-        ((_, part),) = decode_windows(decoder, [window], max_rows=1)
+        ((_, part),) = decode_windows(decoder, [window], 1, POOL)
         assert not isinstance(part, Exception)
         parts.append(part)
     return np.concatenate(parts)
@@ -94,10 +97,10 @@ def test_a_batch_of_mixed_windows_equals_their_solo_decodes(pocket: OnnxDecoder,
     windows = [w for stream in range(4) for w in windows_of(pocket, codes_of(pocket, 3 + 4 * stream, seed=stream), stream + 1)]
     order = np.random.default_rng(0).permutation(len(windows))
     mixed = [windows[i] for i in order]
-    together = dict(decode_windows(pocket, mixed, max_rows))
+    together = dict(decode_windows(pocket, mixed, max_rows, POOL))
     assert sorted(together) == list(range(len(mixed)))
     for index, window in enumerate(mixed):
-        ((_, alone),) = decode_windows(pocket, [window], 1)
+        ((_, alone),) = decode_windows(pocket, [window], 1, POOL)
         assert_same_length_and_sound(together[index], alone)
 
 
@@ -112,7 +115,7 @@ def test_a_window_without_new_samples_is_not_decoded() -> None:
             raise AssertionError("nothing to decode")
 
     empty = Window(np.zeros(7, np.int32), 0, 0, 0)
-    ((index, samples),) = decode_windows(NoDecoder(), [empty], 1)  # pyright: ignore[reportArgumentType]
+    ((index, samples),) = decode_windows(NoDecoder(), [empty], 1, POOL)  # pyright: ignore[reportArgumentType]
     assert index == 0
     assert not isinstance(samples, Exception)
     assert samples.dtype == np.int16
@@ -129,6 +132,6 @@ def test_a_forward_that_fails_costs_its_own_rows_only(pocket: OnnxDecoder) -> No
             return pocket.decode(codes, *rest)
 
     windows = [Window(codes_of(pocket, n).reshape(-1), 0, 0, 2048 * n) for n in (1, 2, 3)]
-    results = dict(decode_windows(Failing(), windows, 4))
+    results = dict(decode_windows(Failing(), windows, 4, POOL))
     assert isinstance(results[1], RuntimeError)
     assert [len(results[i]) for i in (0, 2)] == [2048, 6144]  # pyright: ignore[reportArgumentType]

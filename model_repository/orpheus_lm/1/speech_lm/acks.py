@@ -22,7 +22,7 @@ import numpy as np
 
 MAGIC = 0x4F52504B41434B31
 HEADER_WORDS, SLOT_WORDS = 8, 2
-STARTED, FINISHED = 3, 4
+STARTED, FINISHED, BATCHES = 3, 4, 5
 COUNT_BITS = 32
 HOPELESS = 5
 """Patiences without an acknowledgement after which a stream is dead even though the codec seems busy: it may have been killed in a batch."""
@@ -35,13 +35,14 @@ def table_folder() -> Path:
 @dataclass
 class Ticket:
     """One stream's place in the table. sent: windows handed to the codec so far; progress_at: when the codec last acknowledged, or was last
-    given something to do (seconds, time.monotonic)."""
+    given something to do (seconds, time.monotonic); overtaken_at_batch: the codec's batch count when a later window was first seen acknowledged."""
 
     slot: int
     generation: int
     sent: int = 0
     acknowledged: int = 0
     progress_at: float = 0.0
+    overtaken_at_batch: int | None = None
     sent_at: dict[int, float] = field(default_factory=dict[int, float])
 
 
@@ -95,17 +96,25 @@ class AckTable:
         if count > ticket.acknowledged:
             for index in range(ticket.acknowledged, count):
                 self._newest_acknowledged_at = max(self._newest_acknowledged_at, ticket.sent_at.pop(index, 0.0))
-            ticket.acknowledged, ticket.progress_at = count, now
+            ticket.acknowledged, ticket.progress_at, ticket.overtaken_at_batch = count, now, None
         return ticket.sent - ticket.acknowledged
 
     def is_dead(self, ticket: Ticket, patience_s: float, now: float) -> bool:
-        """Whether the codec had `patience_s` to serve this stream's oldest window and did not, though it was idle or served later windows."""
-        if not self.outstanding(ticket, now) or now - ticket.progress_at < patience_s:
+        """Whether the codec had `patience_s` to serve this stream's oldest window and did not, though it was idle or served later windows.
+
+        Windows reach the codec in the order in which they are sent, but inside a batch they are answered in any order: a stream counts as
+        overtaken only when the codec has gone on for two whole batches after answering a later window.
+        """
+        if not self.outstanding(ticket, now):
             return False
-        if now - ticket.progress_at > HOPELESS * patience_s:
-            return True
-        overtaken = self._newest_acknowledged_at > ticket.sent_at[ticket.acknowledged] + patience_s / 2
-        return overtaken or self._codec_idle_s(now) > patience_s
+        batches = int(self._words[BATCHES])
+        if ticket.overtaken_at_batch is None and self._newest_acknowledged_at > ticket.sent_at[ticket.acknowledged]:
+            ticket.overtaken_at_batch = batches
+        waited_s = now - ticket.progress_at
+        if waited_s < patience_s:
+            return False
+        overtaken = ticket.overtaken_at_batch is not None and batches >= ticket.overtaken_at_batch + 2
+        return overtaken or self._codec_idle_s(now) > patience_s or waited_s > HOPELESS * patience_s
 
     def close(self) -> None:
         self.path.unlink(missing_ok=True)

@@ -27,17 +27,18 @@ class Decoder(Protocol):
 
 
 class OnnxDecoder:
-    """folder: config.json and decoder.onnx. threads: 0 for ONNX Runtime's choice. Raises ValueError for files that do not fit."""
+    """folder: config.json and decoder.onnx. Raises ValueError for files that do not fit.
 
-    def __init__(self, folder: Path, threads: int) -> None:
+    A forward runs on one core; `decode` may be called from several threads at once.
+    """
+
+    def __init__(self, folder: Path) -> None:
         import onnxruntime as ort
 
         self.config = load_config(folder)
         options: Any = ort.SessionOptions()
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        # A spinning pool would take the cores from the language model between batches.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         # Silence and fading tails make denormals, which cost many times a normal product.
         options.add_session_config_entry("session.set_denormal_as_zero", "1")
         path = folder / "decoder.onnx"

@@ -15,7 +15,7 @@ class Settings:
     """A parameter `name` of config.pbtxt is overridden by the environment variable SNAC_NAME.
 
     folder: the codec (config.json, decoder.onnx), absolute or relative to the model's version folder.
-    threads: of the decoder, 0 for ONNX Runtime's choice.
+    threads: forwards that run side by side, each on one core; 0 for as many as there are cores.
     max_rows: windows of one length in one forward. A processor gains nothing from more: the activations leave its cache.
     max_frames: longer windows are refused; every length up to warm_frames is warmed before the model is ready.
     """
