@@ -178,6 +178,7 @@ def test_the_command_line(server: RunningServer, tmp_path: Path, capsys: pytest.
         assert file.getframerate() == 24000
         assert file.getnframes() % 2048 == 0
     assert "time to first audio" in capsys.readouterr().out
+    assert main(["health", "--speak", "--url", server.grpc_url]) == 0
     assert main(["bench-lite", "--url", server.grpc_url, "-n", "4", "-c", "2"]) == 0
     assert "4 complete, none failed" in capsys.readouterr().out
 
@@ -247,3 +248,4 @@ def test_a_killed_model_process_breaks_the_stream(start_server: StartServer) -> 
             os.kill(pid, signal.SIGKILL)
 
     assert isinstance(broken_by(server, kill_models), StreamBroken)
+    assert main(["health", "--speak", "--url", server.grpc_url]) != 0

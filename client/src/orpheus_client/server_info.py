@@ -40,7 +40,10 @@ class Description:
 
 @dataclass(frozen=True)
 class Health:
-    """live: the process answers. ready: the server says that it and its models can serve. models: readiness of each model that we use."""
+    """What Triton says: live: the process answers; ready: the server can serve; models: readiness of each model that we use.
+
+    Before release 26.04 Triton does not notice that a model's Python process has died; only speaking shows that.
+    """
 
     live: bool
     ready: bool

@@ -90,6 +90,12 @@ def test_health_of_a_server_that_is_not_ready(scripted: Scripted, capsys: pytest
     assert "orpheus_tts      no" in capsys.readouterr().out
 
 
+def test_health_that_speaks_notices_more(scripted: Scripted) -> None:
+    server = scripted({"Yes.": [Fail("in ensemble 'orpheus_tts', Stub process 'snac_decoder_0_0' is not healthy.")]})
+    assert main(["health", "--url", server.url]) == 0
+    assert main(["health", "--speak", "--url", server.url]) == 4
+
+
 @pytest.mark.parametrize(
     ("script", "flags", "code", "kind"),
     [

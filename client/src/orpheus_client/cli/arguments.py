@@ -66,9 +66,12 @@ def build_parser() -> argparse.ArgumentParser:
     say.add_argument("-q", "--quiet", action="store_true", help="no progress and no summary")
     say.add_argument("--json", action="store_true", help="the summary as JSON; on standard error, if the audio goes to standard output")
 
-    for name, text in (("voices", "list the server's voices"), ("health", "say whether the server can serve")):
-        command = commands.add_parser(name, help=text, parents=[server])
-        command.add_argument("--json", action="store_true", help="all that the server says, as JSON")
+    voices = commands.add_parser("voices", help="list the server's voices", parents=[server])
+    voices.add_argument("--json", action="store_true", help="the server's description of itself as JSON")
+
+    health = commands.add_parser("health", help="say whether the server can serve", parents=[server])
+    health.add_argument("--speak", action="store_true", help="also speak one word: notices what Triton's own readiness does not")
+    health.add_argument("--json", action="store_true", help="as JSON")
 
     bench = commands.add_parser("bench-lite", help="speak many utterances at once and report how it went", parents=[speech, server])
     bench.add_argument("-n", "--streams", type=_positive, default=16, help="utterances in all (default: %(default)s)")

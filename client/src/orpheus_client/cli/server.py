@@ -10,6 +10,8 @@ from ..sync_client import Client
 from .arguments import client_options
 from .exit_codes import ExitCode
 
+PROBE = "Yes."
+
 
 def voices(arguments: argparse.Namespace) -> ExitCode:
     with Client(**client_options(arguments)) as client:
@@ -21,6 +23,8 @@ def voices(arguments: argparse.Namespace) -> ExitCode:
 def health(arguments: argparse.Namespace) -> ExitCode:
     with Client(**client_options(arguments)) as client:
         health = client.health()
+        if arguments.speak:
+            client.synthesize(PROBE)
     if arguments.json:
         print(json.dumps({"ok": health.ok, **asdict(health)}))
     else:
