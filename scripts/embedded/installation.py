@@ -57,6 +57,7 @@ def embedded_tritonserver() -> Tritonserver:
     """The server in the `nvidia-pytriton` wheel of the running Python, its backend folder prepared on first use. Raises NoServerError."""
     package = _wheel_folder()
     _check_numpy()
+    _check_prefix()
     server = package / "tritonserver"
     stub = _stub(server)
     return Tritonserver(
@@ -84,6 +85,12 @@ def _check_numpy() -> None:
             f"the embedded tritonserver needs NumPy below 2, and this is {version}: with it every output tensor would silently be empty. "
             'pip install "numpy<2"'
         )
+
+
+def _check_prefix() -> None:
+    """The stub's Python reads paths as ASCII, whatever the locale, and would die in silence while the server waits for it."""
+    if not sys.prefix.isascii():
+        raise NoServerError(f"the embedded tritonserver's Python cannot live in {sys.prefix!r}: only ASCII characters, please")
 
 
 def _stub(server: Path) -> Path:

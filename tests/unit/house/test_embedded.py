@@ -60,6 +60,12 @@ def test_numpy_2_is_refused_before_it_empties_every_tensor(monkeypatch: pytest.M
         installation.embedded_tritonserver()
 
 
+def test_a_folder_that_the_stub_cannot_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "prefix", "/somewhere/Grüße")
+    with pytest.raises(NoServerError, match="only ASCII"):
+        installation.embedded_tritonserver()
+
+
 def test_a_python_without_a_stub_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 99, 0))
     with pytest.raises(NoServerError, match=r"no python backend for CPython 3\.99 .* CPython 3\.8, 3\.9, 3\.10"):
