@@ -29,8 +29,8 @@ TEXTS = (
     "It rained all night, but the morning was clear and bright.",
     "She asked him whether the letter had arrived yet.",
 )
-# Nobody speaks so fast: a shorter utterance cannot hold its text. Fast readers stay below 25 characters a second.
-IMPOSSIBLE_CHARACTERS_PER_S = 50
+# Three times the pace of conversation, 150 English words a minute with 6 characters each: an utterance that is shorter cannot hold its text.
+IMPOSSIBLE_CHARACTERS_PER_S = 45
 
 
 @dataclass(frozen=True)
