@@ -29,7 +29,7 @@ TEXTS = (
     "It rained all night, but the morning was clear and bright.",
     "She asked him whether the letter had arrived yet.",
 )
-# Three times the pace of conversation, 150 English words a minute with 6 characters each: an utterance that is shorter cannot hold its text.
+# Three times the pace of conversation (150 English words a minute, 6 characters each): a shorter utterance cannot hold its text.
 IMPOSSIBLE_CHARACTERS_PER_S = 45
 
 
