@@ -2,9 +2,12 @@
 
     python scripts/export_codec.py CHECKPOINT_FOLDER OUTPUT_FOLDER
 
-CHECKPOINT_FOLDER holds SNAC's config.json and pytorch_model.bin (or model.safetensors). OUTPUT_FOLDER gets config.json and decoder.onnx: codes int32
-[batch, 7 * frames] in slot order, first_frame int64 [batch] and spans int64 [blocks + 1, 2] (snac_codec.receptive_field.needed_spans) in, audio
-float32 [batch, samples] out, the noise tape inside. The result is compared with torch before it is kept. Needs torch, snac and onnx (requirements/test.txt); the server needs none of them.
+CHECKPOINT_FOLDER holds SNAC's config.json and pytorch_model.bin (or model.safetensors). OUTPUT_FOLDER gets config.json and decoder.onnx:
+codes int32
+[batch, 7 * frames] in slot order, first_frame int64 [batch] and spans int64 [blocks + 1, 2] (snac_codec.receptive_field.needed_spans) in,
+audio
+float32 [batch, samples] out, the noise tape inside. The result is compared with torch before it is kept. Needs torch, snac and onnx
+(requirements/test.txt); the server needs none of them.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ from snac_codec.noise import PERIOD_FRAMES, noise_tape
 from snac_codec.receptive_field import needed_spans
 
 TOLERANCE = 1e-4
-"""Largest difference of a sample from torch's, of full scale 1: a third of a 16-bit step would be 1e-5, float32 sums in another order make up to 1e-5."""
+"""Largest difference of a sample from torch's, of full scale 1: a third of a 16-bit step would be 1e-5, float32 sums in another order
+make up to 1e-5."""
 
 
 SLOTS_OF_LEVEL = ((0,), (1, 4), (2, 3, 5, 6))
@@ -91,7 +95,7 @@ class WindowDecoder(nn.Module):
         slots = [codes[:, slot::CODES_PER_FRAME].long() for slot in range(CODES_PER_FRAME)]
         rows = torch.remainder(first_frame[:, None] + torch.arange(slots[0].shape[1])[None], PERIOD_FRAMES)
         latents: Any = 0.0
-        for order, level in zip(SLOTS_OF_LEVEL, self.quantizer.quantizers):
+        for order, level in zip(SLOTS_OF_LEVEL, self.quantizer.quantizers, strict=True):
             picked = torch.stack([slots[slot] for slot in order], -1).flatten(1)
             vectors = level.out_proj(level.decode_code(picked))
             latents = latents + (vectors.repeat_interleave(level.stride, dim=-1) if level.stride > 1 else vectors)
@@ -137,8 +141,10 @@ def export(model: Any, config_json: Path, out: Path) -> float:
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             torch.onnx.export(
-                wrapper, (codes, torch.tensor([0, 3]), spans), str(path), input_names=["codes", "first_frame", "spans"], output_names=["audio"], opset_version=17,
-                dynamic_axes={"codes": {0: "batch", 1: "codes"}, "first_frame": {0: "batch"}, "audio": {0: "batch", 1: "samples"}}, dynamo=False,
+                wrapper, (codes, torch.tensor([0, 3]), spans), str(path), input_names=["codes", "first_frame", "spans"],
+                output_names=["audio"], opset_version=17, dynamo=False,
+                dynamic_axes={"codes": {0: "batch", 1: "codes"}, "first_frame": {0: "batch"},
+                              "audio": {0: "batch", 1: "samples"}},
             )  # fmt: skip
         graph = onnx.load(str(path))
         graph.metadata_props.add(key="codebook_size", value=str(model.codebook_size))

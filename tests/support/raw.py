@@ -12,7 +12,13 @@ import numpy as np
 import tritonclient.grpc as grpc
 from numpy.typing import NDArray
 
-TYPES = {np.dtype("O"): "BYTES", np.dtype(bool): "BOOL", np.dtype(np.int32): "INT32", np.dtype(np.int64): "INT64", np.dtype(np.float32): "FP32"}
+TYPES = {
+    np.dtype("O"): "BYTES",
+    np.dtype(bool): "BOOL",
+    np.dtype(np.int32): "INT32",
+    np.dtype(np.int64): "INT64",
+    np.dtype(np.float32): "FP32",
+}
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,9 @@ def ask(url: str, model: str, tensors: Mapping[str, NDArray[Any]], request_id: s
         return list(stream.responses(timeout_s))
 
 
-def decode(url: str, codes: NDArray[np.int32], first_sample: int = 0, n_samples: int | None = None, first_frame: int = 0) -> NDArray[np.int16]:
+def decode(
+    url: str, codes: NDArray[np.int32], first_sample: int = 0, n_samples: int | None = None, first_frame: int = 0
+) -> NDArray[np.int16]:
     """A window straight to the codec: codes int32 [n_frames, 7]; n_samples: default all."""
     samples = 2048 * len(codes) if n_samples is None else n_samples
     tensors = {

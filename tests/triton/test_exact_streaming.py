@@ -33,9 +33,7 @@ def frames_of(windows: list[Response]) -> NDArray[np.int32]:
 @pytest.fixture(scope="module")
 def whole(server: RunningServer) -> NDArray[np.int16]:
     """The utterance's codes straight from the language model, decoded in one piece."""
-    windows = ask(
-        server.grpc_url, "orpheus_lm", {"TEXT": text(TEXT), "SEED": np.array([SEED], np.int64), "STANDALONE": np.array([True])}
-    )
+    windows = ask(server.grpc_url, "orpheus_lm", {"TEXT": text(TEXT), "SEED": np.array([SEED], np.int64), "STANDALONE": np.array([True])})
     return decode(server.grpc_url, frames_of(windows))
 
 

@@ -33,14 +33,14 @@ def codec_statistics(scripted: ScriptedServer) -> tuple[int, int]:
 def test_sixteen_streams_each_get_their_own_audio(scripted: ScriptedServer, request_id: str) -> None:
     scripts = {seed: Script(frames=12 + seed, codes_seed=seed, tokens_per_s=250) for seed in range(STREAMS)}
     scripted.play(by_seed=scripts)
-    windows_before, batches_before = codec_statistics(scripted)
+    before_all = codec_statistics(scripted)
 
     def speak(seed: int) -> list[Response]:
         return ask(scripted.url, "orpheus_tts", {"TEXT": text("Hello there, all of you."), "SEED": np.array([seed], np.int64)}, request_id)
 
     with ThreadPoolExecutor(STREAMS) as pool:
         heard = list(pool.map(speak, scripts))
-    windows, batches = (after - before for after, before in zip(codec_statistics(scripted), (windows_before, batches_before)))
+    windows, batches = (after - before for after, before in zip(codec_statistics(scripted), before_all, strict=True))
     for seed, responses in enumerate(heard):
         assert [int(r.outputs["INDEX"][0]) for r in responses] == list(range(len(responses)))
         assert responses[-1].text("FINISH_REASON") == "stop"

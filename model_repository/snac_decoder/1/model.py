@@ -46,7 +46,9 @@ class TritonPythonModel:
         rows, windows = self._parse(requests, answers)
         for at, result in decode_windows(self._decoder, windows, self._settings.max_rows, self._pool):
             request = requests[rows[at]]
-            answers[rows[at]] = _error("INTERNAL", f"the codec failed: {result}") if isinstance(result, Exception) else _speech(request, result)
+            answers[rows[at]] = (
+                _error("INTERNAL", f"the codec failed: {result}") if isinstance(result, Exception) else _speech(request, result)
+            )
             self._acknowledge(request, tickets[rows[at]])
         self._acknowledger.batch_finished()
         self._count(windows, answers, time.perf_counter() - began)

@@ -47,7 +47,9 @@ def test_needed_spans_are_clipped_to_the_window() -> None:
     assert inner[-1].tolist() == [5120, 7168]
 
 
-def test_the_export_equals_snac_with_the_tape_in_place_of_randn(snac_24khz: OnnxDecoder, random_snac: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_export_equals_snac_with_the_tape_in_place_of_randn(
+    snac_24khz: OnnxDecoder, random_snac: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SNAC's own decode, its noise blocks untouched, with torch.randn answering from the tape."""
     import torch
 
@@ -88,5 +90,5 @@ def test_missing_corrupt_and_mismatched_files_are_named(tmp_path: Path, snac_fol
         OnnxDecoder(tmp_path)
     (tmp_path / "decoder.onnx").write_bytes((snac_folder / "decoder.onnx").read_bytes())
     (tmp_path / "config.json").write_text(json.dumps(config | {"codebook_size": 512}))
-    with pytest.raises(ValueError, match="codebook size of 4096, config.json says 512"):
+    with pytest.raises(ValueError, match=r"codebook size of 4096, config\.json says 512"):
         OnnxDecoder(tmp_path)

@@ -93,7 +93,14 @@ def test_tickets_of_nobody_do_no_harm(tmp_path: Path) -> None:
     table, codec = AckTable(2, tmp_path), Acknowledger(tmp_path)
     ticket = table.take()
     before = table.path.read_bytes()
-    tickets = [(0, 0, 0), (-1, 0, 1), (12345, 0, 1), (table.table_id, 99, ticket.generation), (table.table_id, -1, 1), (table.table_id, ticket.slot, 77)]
+    tickets = [
+        (0, 0, 0),
+        (-1, 0, 1),
+        (12345, 0, 1),
+        (table.table_id, 99, ticket.generation),
+        (table.table_id, -1, 1),
+        (table.table_id, ticket.slot, 77),
+    ]
     assert not any(codec.acknowledge(t, 0) for t in tickets)
     assert table.path.read_bytes() == before
     table.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,8 +32,8 @@ def codec_worked(table: AckTable, started_s: float, finished_s: float) -> None:
 def test_the_file_is_private_and_goes_away(tmp_path: Path) -> None:
     table = AckTable(4, tmp_path)
     assert table.path.name == f"orpheus-ack-{table.table_id:016x}"
-    assert os.stat(table.path).st_mode & 0o777 == 0o600
-    assert os.stat(table.path).st_size == 8 * (8 + 2 * 4)
+    assert table.path.stat().st_mode & 0o777 == 0o600
+    assert table.path.stat().st_size == 8 * (8 + 2 * 4)
     assert list(words(table)[:3]) == [0x4F52504B41434B31, table.table_id, 4]
     table.close()
     assert not list(tmp_path.iterdir())

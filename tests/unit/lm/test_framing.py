@@ -94,7 +94,7 @@ def test_a_text_id_in_mid_stream_loses_nothing(at: int) -> None:
 def test_end_of_speech_drops_the_partial_frame_and_all_that_follows(position: int) -> None:
     frames = frames_of(4)
     ids = ids_of(frames)
-    got, state = run(ids[: 14 + position] + [END] + ids[14 + position :])
+    got, state = run([*ids[: 14 + position], END, *ids[14 + position :]])
     assert got == frames[:2]
     assert state.ended
     assert state.tokens == 14 + position + 1
@@ -114,7 +114,9 @@ def test_text_alone_gives_nothing_and_is_counted() -> None:
 
 
 messy_ids = st.lists(
-    st.one_of(st.integers(0, 6).flatmap(lambda s: st.integers(SPACE.token_id(s, 0), SPACE.token_id(s, 4095))), st.just(TEXT_ID), st.just(END)),
+    st.one_of(
+        st.integers(0, 6).flatmap(lambda s: st.integers(SPACE.token_id(s, 0), SPACE.token_id(s, 4095))), st.just(TEXT_ID), st.just(END)
+    ),
     max_size=80,
 )
 
@@ -125,7 +127,7 @@ def test_the_split_into_updates_does_not_matter(data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(ids)), max_size=30)))
     framer, state = Framer(SPACE), FramerState()
     got: list[Frame] = []
-    for first, last in zip([0, *cuts], [*cuts, len(ids)]):
+    for first, last in zip([0, *cuts], [*cuts, len(ids)], strict=True):
         got += framer.push(state, ids[first:last])
     whole, whole_state = run(ids)
     assert got == whole

@@ -23,7 +23,7 @@ def tokenizer_json(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = Tokenizer(models.BPE({c: i for i, c in enumerate(alphabet)} | {f"unused{i}": i for i in range(256, 1000)}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    for text, special in zip(CONTROL, (True, True, False, False)):
+    for text, special in zip(CONTROL, (True, True, False, False), strict=True):
         (tokenizer.add_special_tokens if special else tokenizer.add_tokens)([AddedToken(text, special=special, normalized=False)])
     path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
     tokenizer.save(str(path))

@@ -28,8 +28,10 @@ def parse(voice: Voice, request_id: str = "id", **tensors: Any) -> Any:
 def test_defaults_are_the_voices(voice: Voice) -> None:
     request = parse(voice, TEXT=strings("Hello."))
     assert request == SpeechRequest(
-        request_id="id", text="Hello.", voice=voice.voices[0], temperature=voice.sampling.temperature, top_p=voice.sampling.top_p,
-        top_k=voice.sampling.top_k, repetition_penalty=voice.sampling.repetition_penalty, max_tokens=None, seed=None, chunk_frames=0, standalone=False,
+        request_id="id", text="Hello.", voice=voice.voices[0], temperature=voice.sampling.temperature,
+        top_p=voice.sampling.top_p,
+        top_k=voice.sampling.top_k, repetition_penalty=voice.sampling.repetition_penalty,
+        max_tokens=None, seed=None, chunk_frames=0, standalone=False,
     )  # fmt: skip
 
 
@@ -80,7 +82,8 @@ def test_other_shapes_are_refused(voice: Voice, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("TEMPERATURE", np.float32(-0.1)), ("TEMPERATURE", np.float32(2.1)), ("TEMPERATURE", np.float32("nan")), ("TEMPERATURE", np.float32("inf")),
+        ("TEMPERATURE", np.float32(-0.1)), ("TEMPERATURE", np.float32(2.1)),
+        ("TEMPERATURE", np.float32("nan")), ("TEMPERATURE", np.float32("inf")),
         ("TOP_P", np.float32(0)), ("TOP_P", np.float32(1.01)), ("REPETITION_PENALTY", np.float32(0)), ("TOP_K", np.int32(-1)),
         ("MAX_TOKENS", np.int32(6)), ("SEED", np.int64(-1)), ("CHUNK_FRAMES", np.int32(9)), ("CHUNK_FRAMES", np.int32(-1)),
     ],
@@ -92,8 +95,10 @@ def test_values_out_of_range_are_named(voice: Voice, name: str, value: Any) -> N
 
 def test_values_in_range_are_taken(voice: Voice) -> None:
     request = parse(
-        voice, TEXT=strings("Hi."), TEMPERATURE=np.array([0.0], np.float32), TOP_P=np.array([1.0], np.float32), TOP_K=np.array([5], np.int32),
-        MAX_TOKENS=np.array([700], np.int32), SEED=np.array([7], np.int64), CHUNK_FRAMES=np.array([8], np.int32), STANDALONE=np.array([True]),
+        voice, TEXT=strings("Hi."), TEMPERATURE=np.array([0.0], np.float32), TOP_P=np.array([1.0], np.float32),
+        TOP_K=np.array([5], np.int32),
+        MAX_TOKENS=np.array([700], np.int32), SEED=np.array([7], np.int64), CHUNK_FRAMES=np.array([8], np.int32),
+        STANDALONE=np.array([True]),
     )  # fmt: skip
     assert (request.temperature, request.top_p, request.top_k, request.max_tokens) == (0.0, 1.0, 5, 700)
     assert (request.seed, request.chunk_frames, request.standalone) == (7, 8, True)

@@ -83,7 +83,7 @@ def test_a_wrong_voice_names_the_key(tmp_path: Path, change: dict[str, Any], mes
 
 
 def test_missing_and_broken_files(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="voice.json is missing"):
+    with pytest.raises(ValueError, match=r"voice\.json is missing"):
         load_voice(tmp_path)
     with pytest.raises(ValueError, match="is not JSON"):
         load_voice(write(tmp_path, "{"))

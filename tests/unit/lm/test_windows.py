@@ -1,4 +1,5 @@
-"""The windows of a stream against a synthetic codec that is as far-sighted as a real one is: each latent is a hash of every code in reach."""
+"""The windows of a stream against a synthetic codec that is as far-sighted as a real one is: each latent is a hash of every code in
+reach."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ def far_sighted_decode(codes: NDArray[np.int32], first_frame: int, context: int)
         np.arange(4 * len(frames)) + 4 * first_frame
     )
     return np.array(
-        [np.dot(part := latents[max(0, i - context) : i + context + 1], np.arange(1, len(part) + 1) ** 2) % 1_000_000_007 for i in range(len(latents))]
+        [
+            np.dot(part := latents[max(0, i - context) : i + context + 1], np.arange(1, len(part) + 1) ** 2) % 1_000_000_007
+            for i in range(len(latents))
+        ]
     )
 
 

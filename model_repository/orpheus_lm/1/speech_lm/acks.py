@@ -25,7 +25,8 @@ HEADER_WORDS, SLOT_WORDS = 8, 2
 STARTED, FINISHED, BATCHES = 3, 4, 5
 COUNT_BITS = 32
 HOPELESS = 5
-"""Patiences without an acknowledgement after which a stream is dead even though the codec seems busy: it may have been killed in a batch."""
+"""Patiences without an acknowledgement after which a stream is dead even though the codec seems busy: it may have been killed in a
+batch."""
 
 
 def table_folder() -> Path:
@@ -35,7 +36,8 @@ def table_folder() -> Path:
 @dataclass
 class Ticket:
     """One stream's place in the table. sent: windows handed to the codec so far; progress_at: when the codec last acknowledged, or was last
-    given something to do (seconds, time.monotonic); overtaken_at_batch: the codec's batch count when a later window was first seen acknowledged."""
+    given something to do (seconds, time.monotonic); overtaken_at_batch: the codec's batch count when a later window was first seen
+    acknowledged."""
 
     slot: int
     generation: int

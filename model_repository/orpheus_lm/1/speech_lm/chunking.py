@@ -18,7 +18,8 @@ FIRST_CHUNK_MARGIN = 1.25
 @dataclass(frozen=True)
 class ChunkPolicy:
     """frame_s: seconds of audio in a frame. first_frames: the fewest frames of a first chunk. context_s: audio held back behind
-    the newest frame until more is known. max_frames: the most new frames in one window. comfort_s: the buffer under which chunks leave at once.
+    the newest frame until more is known. max_frames: the most new frames in one window. comfort_s: the buffer under which chunks leave at
+    once.
     fixed_frames: 0 for adaptive, else the size of every chunk but the first and the last."""
 
     frame_s: float

@@ -40,7 +40,8 @@ class Framer:
         """Take any number of token ids and return the frames that they complete.
 
         On an audio token of an unexpected slot the broken frame is dropped, the event counted, and everything skipped up to
-        the next slot 0: one bad token costs at most one frame. After an end id nothing is taken any more; a partial frame at the end is never returned.
+        the next slot 0: one bad token costs at most one frame. After an end id nothing is taken any more; a partial frame at the end is
+        never returned.
         """
         frames: list[Frame] = []
         for token_id in token_ids:

@@ -1,6 +1,7 @@
 """What the model counts. Plain numbers, changed on the event loop; the adapter publishes them to Triton's metrics from its own thread.
 
-A histogram is published as Prometheus does it, cumulative buckets with a label `le`, because Triton's custom metrics had no histogram before 24.12.
+A histogram is published as Prometheus does it, cumulative buckets with a label `le`, because Triton's custom metrics had no histogram
+before 24.12.
 """
 
 from __future__ import annotations

@@ -11,8 +11,11 @@ from collections.abc import Callable
 
 # Words that carry a period without ending a sentence, lower case, without the last period.
 ABBREVIATIONS = frozenset(
-    "mr mrs ms dr prof st sr jr rev hon gen col lt sgt capt gov sen rep pres no nos vs etc inc ltd co corp dept est fig vol pp al approx "
-    "jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun ave blvd rd mt ft min max tel ext a.m p.m e.g i.e u.s u.k".split()
+    """
+    mr mrs ms dr prof st sr jr rev hon gen col lt sgt capt gov sen rep pres no nos vs etc inc ltd co corp dept est fig vol pp al approx
+    jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun ave blvd rd mt ft min max tel ext
+    a.m p.m e.g i.e u.s u.k
+    """.split()  # noqa: SIM905
 )
 
 _GAP = re.compile(r"\s+")
@@ -53,7 +56,7 @@ def ends_sentence(word: str, following: str) -> bool:
 def _pieces(text: str, ends_after: Callable[[str, str], bool]) -> list[str]:
     words = [w for w in _GAP.split(text) if w]
     pieces: list[list[str]] = [[]]
-    for word, following in zip(words, [*words[1:], ""]):
+    for word, following in zip(words, [*words[1:], ""], strict=True):
         pieces[-1].append(word)
         if following and ends_after(word, following):
             pieces.append([])

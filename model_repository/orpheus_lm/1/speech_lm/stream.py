@@ -80,7 +80,8 @@ class SpeechStream:
         self._wake.set()
 
     async def run(self) -> str:
-        """Speak it all and return the outcome: stop, length or cancelled. Raises what ended it otherwise; the sink is told by the caller."""
+        """Speak it all and return the outcome: stop, length or cancelled. Raises what ended it otherwise; the sink is told by the
+        caller."""
         try:
             self._start_segments()
             while True:

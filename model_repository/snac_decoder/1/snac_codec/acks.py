@@ -1,6 +1,7 @@
 """The codec's side of the acknowledgement table, through which the language model learns how far each stream has come.
 
-The language model makes the table and names it in every ticket (layout: speech_lm/acks.py). This side maps it on first sight, and only a file
+The language model makes the table and names it in every ticket (layout: speech_lm/acks.py). This side maps it on first sight, and only a
+file
 of the right name, size and header; it writes its own words alone. A ticket from anybody else does no harm.
 """
 

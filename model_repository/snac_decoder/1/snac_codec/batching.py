@@ -15,7 +15,8 @@ from .window import Window
 
 
 def group_by_shape(windows: Sequence[Window], max_rows: int) -> Iterator[list[int]]:
-    """Indices of windows to decode together: one length and one wanted part, at most max_rows, in order of arrival. Those without new samples are left out."""
+    """Indices of windows to decode together: one length and one wanted part, at most max_rows, in order of arrival. Those without new
+    samples are left out."""
     by_shape: dict[tuple[int, int, int], list[int]] = defaultdict(list)
     for index, window in enumerate(windows):
         if window.n_samples:
@@ -28,7 +29,8 @@ def group_by_shape(windows: Sequence[Window], max_rows: int) -> Iterator[list[in
 def decode_windows(
     decoder: Decoder, windows: Sequence[Window], max_rows: int, pool: Executor
 ) -> Iterator[tuple[int, NDArray[np.int16] | Exception]]:
-    """Each window's index with its new samples, int16 [n_samples], or with the error that its forward raised, as soon as there is one or the other.
+    """Each window's index with its new samples, int16 [n_samples], or with the error that its forward raised, as soon as there is one or
+    the other.
 
     pool: runs the forwards. Side by side on one core each they end sooner than one after another on all.
     """
@@ -41,7 +43,7 @@ def decode_windows(
         if isinstance(error, Exception):
             yield from ((i, error) for i in rows)
         else:
-            yield from zip(rows, forward.result())
+            yield from zip(rows, forward.result(), strict=True)
 
 
 def _decode_rows(decoder: Decoder, windows: list[Window]) -> list[NDArray[np.int16]]:

@@ -1,6 +1,7 @@
 """Codes to float audio on ONNX Runtime. The graph (scripts/export_codec.py) holds the noise tape and the order of the slots.
 
-It computes of each layer only what the wanted samples depend on: a window carries five frames of context for the early layers, which are cheap,
+It computes of each layer only what the wanted samples depend on: a window carries five frames of context for the early layers, which are
+cheap,
 and the late layers, which are not, need a few dozen samples of it.
 """
 
@@ -21,7 +22,8 @@ class Decoder(Protocol):
     config: CodecConfig
 
     def decode(self, codes: NDArray[np.int32], first_frames: NDArray[np.int64], first_sample: int, n_samples: int) -> NDArray[np.float32]:
-        """codes int32 [batch, 7 * n_frames], first_frames int64 [batch] -> samples first_sample to first_sample + n_samples of their decodes,
+        """codes int32 [batch, 7 * n_frames], first_frames int64 [batch] -> samples first_sample to first_sample + n_samples of their
+        decodes,
         float32 [batch, n_samples]. n_samples is at least 1."""
         ...
 
@@ -59,7 +61,8 @@ class OnnxDecoder:
 
 
 def warm_up(decoder: Decoder, frames: Iterable[int], batch: int) -> None:
-    """Decode silence-like windows of each length once, so that the first listener does not pay for it. Raises ValueError for wrong output."""
+    """Decode silence-like windows of each length once, so that the first listener does not pay for it. Raises ValueError for wrong
+    output."""
     for n_frames in frames:
         wanted = (batch, decoder.config.samples_per_frame * n_frames)
         audio = decoder.decode(np.zeros((batch, CODES_PER_FRAME * n_frames), np.int32), np.zeros(batch, np.int64), 0, wanted[1])

@@ -1,7 +1,8 @@
 """The noise tape: what SNAC's noise blocks multiply with, fixed instead of drawn.
 
 SNAC calls `torch.randn` in each noise block, so that no two decodes agree and no stream could equal its whole decode. The tape is one fixed
-Gaussian sequence per decoder block, indexed by the absolute position in the stream; the same position gets the same noise whatever the window.
+Gaussian sequence per decoder block, indexed by the absolute position in the stream; the same position gets the same noise whatever the
+window.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
 """How far a SNAC decoder sees: which latents a sample depends on, and which part of each layer a window's new samples need.
 
-Both follow from walking back through the layers of snac.layers.Decoder: a kernel-7 convolution; per block a transposed convolution of kernel 2 s,
-stride s and padding ceil(s / 2), a pointwise noise layer, and three residual units of kernel 7 with dilations 1, 3 and 9; at the end a kernel-7
-convolution. The far sight lies in the early, slow layers: of the late ones, which cost most, a window needs little more than its new samples.
+Both follow from walking back through the layers of snac.layers.Decoder: a kernel-7 convolution; per block a transposed convolution of
+kernel 2 s,
+stride s and padding ceil(s / 2), a pointwise noise layer, and three residual units of kernel 7 with dilations 1, 3 and 9; at the end a
+kernel-7
+convolution. The far sight lies in the early, slow layers: of the late ones, which cost most, a window needs little more than its new
+samples.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ RESIDUAL_REACH = HALF_KERNEL * (1 + 3 + 9)
 
 
 def block_inputs_seen(decoder_rates: Sequence[int], first_sample: int, last_sample: int) -> list[tuple[int, int]]:
-    """Per decoder block, first to last: the inputs (first and last, inclusive, not clipped) on which samples first_sample to last_sample depend."""
+    """Per decoder block, first to last: the inputs (first and last, inclusive, not clipped) on which samples first_sample to last_sample
+    depend."""
     first, last = first_sample - HALF_KERNEL, last_sample + HALF_KERNEL
     seen: list[tuple[int, int]] = []
     for stride in reversed(decoder_rates):
@@ -43,7 +47,8 @@ def needed_spans(decoder_rates: Sequence[int], latents: int, first_sample: int, 
     """
     spans: list[tuple[int, int]] = []
     length = latents
-    for rate, (first, last) in zip(decoder_rates, block_inputs_seen(decoder_rates, first_sample, first_sample + n_samples - 1)):
+    seen = block_inputs_seen(decoder_rates, first_sample, first_sample + n_samples - 1)
+    for rate, (first, last) in zip(decoder_rates, seen, strict=True):
         spans.append((max(0, first), min(length, last + 1)))
         length *= rate
     return np.array([*spans, (first_sample, first_sample + n_samples)], np.int64)

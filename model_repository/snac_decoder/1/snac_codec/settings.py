@@ -34,7 +34,8 @@ _LEAST = {"threads": 0, "max_rows": 1, "max_frames": 1, "warm_frames": 0}
 
 
 def load_settings(parameters: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> Settings:
-    """Raises ValueError that names the key for an unknown, missing or unfit one, in either place. Parameters in capitals are Triton's own."""
+    """Raises ValueError that names the key for an unknown, missing or unfit one, in either place. Parameters in capitals are Triton's
+    own."""
     parameters = {name: value for name, value in parameters.items() if not name.isupper()}
     overrides = {key[len(ENVIRONMENT_PREFIX) :].lower(): value for key, value in environment.items() if key.startswith(ENVIRONMENT_PREFIX)}
     names = [f.name for f in fields(Settings)]
