@@ -123,7 +123,7 @@ class _Builder:
         groups = c.num_attention_heads // c.num_key_value_heads
         if groups == 1:
             return x
-        spread = op.broadcast(op.unsqueeze(x, _ints(2)), _ints(1, 1, groups, 1, 1), "BIDIRECTIONAL")
+        spread = op.broadcast(op.unsqueeze(x, _ints(2)), _ints(1, 1, groups, 1, 1), broadcast_spec="BIDIRECTIONAL")
         return op.reshape(spread, _ints(0, c.num_attention_heads, -1, c.head_dim), True)
 
     def _rotary(self) -> tuple[Any, Any]:
