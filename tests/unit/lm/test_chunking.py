@@ -39,12 +39,29 @@ def play(policy: ChunkPolicy, arrivals: Sequence[float]) -> tuple[list[tuple[flo
     return chunks, dry
 
 
-def test_a_fast_model_speaks_after_three_frames_then_in_large_chunks() -> None:
+def test_a_fast_model_speaks_after_three_frames_then_in_growing_chunks() -> None:
     chunks, dry = play(POLICY, [0.012 * (i + 1) for i in range(100)])
+    sizes = [size for _, size in chunks]
     assert chunks[0] == (pytest.approx(0.036), 3)
     assert dry <= 0
-    assert max(size for _, size in chunks) == 8
+    assert sizes[1] == 1
+    assert max(sizes) == 8
     assert len(chunks) < 25
+
+
+def test_frames_that_come_at_once_still_make_a_small_first_chunk() -> None:
+    chunks, _ = play(POLICY, [0.05] * 40)
+    assert [size for _, size in chunks[:2]] == [3, 1]
+
+
+def test_a_chunk_is_no_longer_than_the_buffer_can_wait_for() -> None:
+    playback = Playback(n_frames=40)
+    playback.chunk_sent(2.5 * FRAME_S, now=0.0)
+    assert decide(POLICY, playback, 20, False, now=0.0).take_frames == 3
+    assert decide(POLICY, playback, 20, False, now=2 * FRAME_S).take_frames == 1
+    assert decide(POLICY, playback, 20, False, now=5.0).take_frames == 2, "dry: soon, but not the dearest size"
+    playback.chunk_sent(20 * FRAME_S, now=0.0)
+    assert decide(POLICY, playback, 20, False, now=0.0).take_frames == 8
 
 
 @pytest.mark.parametrize("pace", [0.3, 0.5, 0.7, 0.9, 0.95])
@@ -88,4 +105,5 @@ def test_every_frame_is_sent_once_and_no_chunk_is_too_large(arrivals: list[float
     policy = replace(POLICY, fixed_frames=min(fixed, most), max_frames=most)
     chunks, _ = play(policy, arrivals)
     assert sum(size for _, size in chunks) == len(arrivals)
-    assert all(size <= max(most, 3) for _, size in chunks)
+    assert chunks[0][1] <= max(5, fixed)
+    assert all(size <= max(most, 2) for _, size in chunks[1:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -299,6 +300,9 @@ def test_flow_control_holds_windows_back(tmp_path: Path, run: Any) -> None:
         w.service.speak(replace(REQUEST, chunk_frames=1), sink)
         await asyncio.sleep(0.05)
         assert len(sink.chunks) == 1, "the first window goes alone"
+        np.memmap(w.table.path, "<i8", "r+")[3] = time.monotonic_ns()
+        await asyncio.sleep(0.05)
+        assert len(sink.chunks) == SETTINGS.max_outstanding_windows, "but only until the codec has taken it"
         sink.acknowledge(sink.chunks[0])
         await asyncio.sleep(0.05)
         assert len(sink.chunks) == 1 + SETTINGS.max_outstanding_windows

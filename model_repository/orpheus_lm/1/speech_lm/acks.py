@@ -11,6 +11,7 @@ Each word has one writer and is written in one aligned store, so no lock is need
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import secrets
@@ -100,6 +101,10 @@ class AckTable:
                 self._newest_acknowledged_at = max(self._newest_acknowledged_at, ticket.sent_at.pop(index, 0.0))
             ticket.acknowledged, ticket.progress_at, ticket.overtaken_at_batch = count, now, None
         return ticket.sent - ticket.acknowledged
+
+    def first_is_under_way(self, ticket: Ticket) -> bool:
+        """Whether the codec has begun a batch, or acknowledged, since the stream's first window was sent."""
+        return ticket.acknowledged > 0 or int(self._words[STARTED]) / 1e9 > ticket.sent_at.get(0, math.inf)
 
     def is_dead(self, ticket: Ticket, patience_s: float, now: float) -> bool:
         """Whether the codec had `patience_s` to serve this stream's oldest window and did not, though it was idle or served later windows.

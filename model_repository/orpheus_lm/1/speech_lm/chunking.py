@@ -2,25 +2,28 @@
 
 Context makes small chunks dear: with SNAC 24 kHz a 1-frame chunk decodes 6 frames, an 8-frame chunk 13. So the first chunk goes out
 as soon as it is exact and will not run dry, then chunks follow at once while the listener's buffer is short, and grow once it is
-comfortable. Pure: time comes in as an argument, in seconds of any monotonic clock.
+comfortable: a chunk takes time to decode, and may hold no more than the buffer can wait for. Pure: time comes in as an argument, in
+seconds of any monotonic clock.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 FIRST_CHUNK_PATIENCE_FRAMES = 2
 """How many frames beyond the fewest the first chunk may wait for when the model is slow."""
 FIRST_CHUNK_MARGIN = 1.25
 """Audio of the first chunk, in frame intervals of the model, below which it would run dry before the next one."""
+DRY_FRAMES = 2
+"""The largest chunk for a listener who has run dry: small, to be there soon, but not the dearest, for the server is behind."""
 
 
 @dataclass(frozen=True)
 class ChunkPolicy:
     """frame_s: seconds of audio in a frame. first_frames: the fewest frames of a first chunk. context_s: audio held back behind
     the newest frame until more is known. max_frames: the most new frames in one window. comfort_s: the buffer under which chunks leave at
-    once.
-    fixed_frames: 0 for adaptive, else the size of every chunk but the first and the last."""
+    once. fixed_frames: 0 for adaptive, else the size of every chunk but the first and the last."""
 
     frame_s: float
     first_frames: int
@@ -75,25 +78,35 @@ class Decision:
 
 def decide(policy: ChunkPolicy, playback: Playback, waiting_frames: int, at_end: bool, now: float) -> Decision:
     """waiting_frames: complete frames not yet part of a chunk; at_end: no more will come."""
+    most = _most_frames(policy, playback, now)
     if at_end:
-        most = policy.fixed_frames or policy.max_frames
-        return Decision(min(waiting_frames, most if playback.first_chunk_at is not None else max(most, policy.first_frames)))
-    if playback.first_chunk_at is None:
-        return _first(policy, playback, waiting_frames)
-    if policy.fixed_frames:
-        return Decision(policy.fixed_frames if waiting_frames >= policy.fixed_frames else 0)
+        return Decision(min(waiting_frames, most))
+    if playback.first_chunk_at is None or policy.fixed_frames:
+        return Decision(most if waiting_frames >= most else 0)
     if waiting_frames == 0:
         return Decision()
-    if waiting_frames >= policy.max_frames:
-        return Decision(policy.max_frames)
     spare_s = playback.buffer_s(now) - policy.comfort_s - playback.frame_interval_s
-    return Decision(wake_in_s=spare_s) if spare_s > 0 else Decision(waiting_frames)
+    if spare_s > 0 and waiting_frames < most:
+        return Decision(wake_in_s=spare_s)
+    return Decision(min(waiting_frames, most))
 
 
-def _first(policy: ChunkPolicy, playback: Playback, waiting_frames: int) -> Decision:
-    wanted = max(policy.first_frames, policy.fixed_frames)
-    if waiting_frames < wanted:
-        return Decision()
-    audio_s = waiting_frames * policy.frame_s - policy.context_s
-    slow = audio_s < FIRST_CHUNK_MARGIN * playback.frame_interval_s and waiting_frames < policy.first_frames + FIRST_CHUNK_PATIENCE_FRAMES
-    return Decision() if slow and not policy.fixed_frames else Decision(min(waiting_frames, max(wanted, policy.max_frames)))
+def _most_frames(policy: ChunkPolicy, playback: Playback, now: float) -> int:
+    """The largest chunk now. The first is as small as can be; the next ones must be decoded before the listener's buffer runs dry, so
+    they grow with it."""
+    if playback.first_chunk_at is None:
+        return max(_first_frames(policy, playback), policy.fixed_frames)
+    if policy.fixed_frames:
+        return policy.fixed_frames
+    buffer_s = playback.buffer_s(now)
+    if buffer_s >= policy.comfort_s:
+        return policy.max_frames
+    return min(policy.max_frames, max(1, math.ceil(buffer_s / policy.frame_s)) if buffer_s > 0 else DRY_FRAMES)
+
+
+def _first_frames(policy: ChunkPolicy, playback: Playback) -> int:
+    """The fewest frames whose audio lasts until a model of this pace has made another one, within some patience."""
+    frames, most = policy.first_frames, policy.first_frames + FIRST_CHUNK_PATIENCE_FRAMES
+    while frames < most and frames * policy.frame_s - policy.context_s < FIRST_CHUNK_MARGIN * playback.frame_interval_s:
+        frames += 1
+    return frames

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import zip_longest
 
 # Words that carry a period without ending a sentence, lower case, without the last period.
 ABBREVIATIONS = frozenset(
@@ -56,7 +57,7 @@ def ends_sentence(word: str, following: str) -> bool:
 def _pieces(text: str, ends_after: Callable[[str, str], bool]) -> list[str]:
     words = [w for w in _GAP.split(text) if w]
     pieces: list[list[str]] = [[]]
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
         pieces[-1].append(word)
         if following and ends_after(word, following):
             pieces.append([])

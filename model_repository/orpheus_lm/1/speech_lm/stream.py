@@ -16,8 +16,8 @@ from .metrics import Metrics
 from .segment import Segment
 from .windows import PlannerState, Window, WindowPlanner, closing_window
 
-ACK_POLL_S = 0.01
-"""How often a stream that may not send looks for acknowledgements: below the codec's own batching delay."""
+ACK_POLL_S = 0.005
+"""How often a stream that may not send looks for acknowledgements: well below the codec's own batching delay."""
 DEAD_POLL_S = 0.25
 
 
@@ -142,8 +142,9 @@ class SpeechStream:
         if self._ticket is None:
             return True
         self._note_outstanding(self._parts.table.outstanding(self._ticket, now))
-        # The first window goes alone: others would share its codec batch and keep the first sound waiting for their own.
-        return self._outstanding < (self._parts.max_outstanding if self._ticket.acknowledged else 1)
+        # No window joins the codec batch of the first: the first sound would wait for its decode too.
+        alone = self._ticket.sent == 1 and not self._parts.table.first_is_under_way(self._ticket)
+        return self._outstanding < (1 if alone else self._parts.max_outstanding)
 
     def _note_outstanding(self, count: int) -> None:
         self._parts.metrics.outstanding_windows += count - self._outstanding
