@@ -18,7 +18,7 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -43,6 +43,8 @@ SLOTS_OF_LEVEL = ((0,), (1, 4), (2, 3, 5, 6))
 class TapeNoise(nn.Module):
     """In place of snac.layers.NoiseBlock: the same layer with the tape's rows instead of fresh noise."""
 
+    tape: torch.Tensor
+
     def __init__(self, linear: nn.Module, tape: torch.Tensor) -> None:
         super().__init__()
         self.linear = linear
@@ -58,6 +60,9 @@ class TapeNoise(nn.Module):
 
 class Snake(nn.Module):
     """In place of snac.layers.Snake1d, whose scripted form the exporter gets wrong and ONNX Runtime runs in twice as many nodes."""
+
+    alpha: torch.Tensor
+    scale: torch.Tensor
 
     def __init__(self, alpha: torch.Tensor) -> None:
         super().__init__()
@@ -116,11 +121,11 @@ def load_snac(folder: Path) -> Any:
     from snac import SNAC
 
     model = SNAC.from_config(str(folder / "config.json"))
-    safetensors = folder / "model.safetensors"
-    if safetensors.exists():
-        from safetensors.torch import load_file
+    file = folder / "model.safetensors"
+    if file.exists():
+        import safetensors.torch
 
-        weights = load_file(str(safetensors))
+        weights = cast(Any, safetensors.torch).load_file(str(file))
     else:
         weights = torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
     model.load_state_dict(weights)

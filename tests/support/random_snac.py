@@ -19,7 +19,7 @@ def random_snac() -> Any:
     from snac import SNAC
 
     torch.manual_seed(0)
-    model = SNAC(**SNAC_24KHZ).eval()
+    model: Any = SNAC(**SNAC_24KHZ).eval()
     codes = [torch.randint(0, 4096, (1, n)) for n in (8, 16, 32)]
     with torch.no_grad():
         last = model.decoder.model[-2]

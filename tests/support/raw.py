@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +75,7 @@ class RawStream:
 
 
 @contextmanager
-def raw_stream(url: str) -> Iterator[RawStream]:
+def raw_stream(url: str) -> Generator[RawStream]:
     with grpc.InferenceServerClient(url) as client:
         stream = RawStream(client)
         try:
@@ -105,4 +105,5 @@ def decode(
         "FINISH_REASON": np.array([[b""]], object),
     }
     with grpc.InferenceServerClient(url) as client:
-        return client.infer("snac_decoder", inputs(tensors)).as_numpy("AUDIO").reshape(-1)
+        result: Any = client.infer("snac_decoder", inputs(tensors))
+        return result.as_numpy("AUDIO").reshape(-1)

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from support.raw import ask, raw_stream, text
+from support.raw import Response, ask, raw_stream, text
 from support.scripted_engine import Script
 from support.scripted_server import ScriptedServer, audio, start_scripted
 from support.server import StartServer
@@ -87,7 +87,7 @@ def test_a_model_that_never_ends_is_bounded_by_the_text(scripted: ScriptedServer
 
 def test_an_engine_that_fails_in_mid_stream(scripted: ScriptedServer) -> None:
     scripted.play(Script(frames=20, raise_after=12 * 7, tokens_per_s=300))
-    chunks = []
+    chunks: list[Response] = []
     with raw_stream(scripted.url) as stream:
         stream.send("orpheus_tts", {"TEXT": text("Hello there.")})
         with pytest.raises(InferenceServerException, match=r"\[INTERNAL\] the engine failed: the script says so"):

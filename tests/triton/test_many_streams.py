@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def scripted(start_server: StartServer, tmp_path_factory: pytest.TempPathFactory
 def codec_statistics(scripted: ScriptedServer) -> tuple[int, int]:
     """Windows served by the codec, and the batches that it took."""
     with grpc.InferenceServerClient(scripted.url) as client:
-        statistics = client.get_inference_statistics("snac_decoder").model_stats[0]
+        statistics = cast(Any, client.get_inference_statistics("snac_decoder")).model_stats[0]
         return statistics.inference_count, statistics.execution_count
 
 

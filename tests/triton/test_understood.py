@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any, cast
 
 import numpy as np
 from embedded.running import RunningServer
@@ -18,10 +19,11 @@ SENTENCES = (
 
 
 def words_heard(samples: NDArray[np.int16]) -> list[str]:
-    from pocketsphinx import Decoder
-    from scipy.signal import resample_poly
+    import pocketsphinx
+    import scipy.signal
 
-    decoder = Decoder(samprate=16000, loglevel="FATAL")
+    resample_poly = cast(Any, scipy.signal).resample_poly
+    decoder = cast(Any, pocketsphinx).Decoder(samprate=16000, loglevel="FATAL")
     loud = np.pad(samples / max(1, np.abs(samples).max()) * 0.7, (4800, 4800))
     decoder.start_utt()
     decoder.process_raw((resample_poly(loud, 2, 3) * 32767).astype(np.int16).tobytes(), full_utt=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
+from numpy.typing import NDArray
 from snac_codec.acks import Acknowledger
 from snac_codec.batching import decode_windows, group_by_shape
 from snac_codec.decoder import OnnxDecoder, warm_up
@@ -59,7 +60,7 @@ class TritonPythonModel:
         rows: list[int] = []
         windows: list[Window] = []
         for row, request in enumerate(requests):
-            tensors = {name: pb_utils.get_input_tensor_by_name(request, name).as_numpy() for name in WINDOW_INPUTS}
+            tensors = {name: _input(request, name) for name in WINDOW_INPUTS}
             try:
                 windows.append(parse_window(tensors, self._decoder.config, self._settings.max_frames))
                 rows.append(row)
@@ -100,16 +101,21 @@ class Counters:
             self._metrics[key].increment(amount)
 
 
+def _input(request: Any, name: str) -> NDArray[Any]:
+    """Triton has checked that no input is missing."""
+    tensor: Any = pb_utils.get_input_tensor_by_name(request, name)
+    return tensor.as_numpy()
+
+
 def _values(request: Any, name: str, count: int) -> list[int]:
     """The tensor's numbers, zeros where there are not as many as there must be."""
-    values = [int(v) for v in pb_utils.get_input_tensor_by_name(request, name).as_numpy().reshape(-1)]
+    values = [int(v) for v in _input(request, name).reshape(-1)]
     return values if len(values) == count else [0] * count
 
 
 def _speech(request: Any, samples: Any) -> Any:
     """The new samples, with what only passes through."""
-    index, reason = (pb_utils.get_input_tensor_by_name(request, name).as_numpy() for name in ("INDEX", "FINISH_REASON"))
-    tensors = (("AUDIO", samples[np.newaxis]), ("INDEX", index), ("FINISH_REASON", reason))
+    tensors = (("AUDIO", samples[np.newaxis]), *((name, _input(request, name)) for name in ("INDEX", "FINISH_REASON")))
     return pb_utils.InferenceResponse([pb_utils.Tensor(name, value) for name, value in tensors])
 
 

@@ -23,7 +23,8 @@ def test_receptive_field_equals_the_gradients(random_snac: Any, at_sample: int) 
     latents = torch.randn(1, random_snac.latent_dim, 41, requires_grad=True)
     middle = 20
     random_snac.decoder(latents)[0, 0, 512 * middle + at_sample].backward()
-    seen = latents.grad[0].abs().sum(0).nonzero().reshape(-1).tolist()  # pyright: ignore[reportOptionalSubscript]
+    gradient: Any = latents.grad
+    seen: list[int] = gradient[0].abs().sum(0).nonzero().reshape(-1).tolist()
     first, last = block_inputs_seen([8, 8, 4, 2], at_sample, at_sample)[0]
     assert (seen[0] - middle, seen[-1] - middle) == (first - 3, last + 3)
 

@@ -95,7 +95,7 @@ def test_the_noise_depends_on_the_position_in_the_stream(snac_24khz: OnnxDecoder
 @pytest.mark.parametrize("max_rows", [1, 3, 8])
 def test_a_batch_of_mixed_windows_equals_their_solo_decodes(pocket: OnnxDecoder, max_rows: int) -> None:
     windows = [w for stream in range(4) for w in windows_of(pocket, codes_of(pocket, 3 + 4 * stream, seed=stream), stream + 1)]
-    order = np.random.default_rng(0).permutation(len(windows))
+    order: list[int] = np.random.default_rng(0).permutation(len(windows)).tolist()
     mixed = [windows[i] for i in order]
     together = dict(decode_windows(pocket, mixed, max_rows, POOL))
     assert sorted(together) == list(range(len(mixed)))
@@ -126,10 +126,12 @@ def test_a_forward_that_fails_costs_its_own_rows_only(pocket: OnnxDecoder) -> No
     class Failing:
         config = pocket.config
 
-        def decode(self, codes: NDArray[np.int32], *rest: Any) -> Any:
+        def decode(
+            self, codes: NDArray[np.int32], first_frames: NDArray[np.int64], first_sample: int, n_samples: int
+        ) -> NDArray[np.float32]:
             if codes.shape[1] == 14:
                 raise RuntimeError("out of memory")
-            return pocket.decode(codes, *rest)
+            return pocket.decode(codes, first_frames, first_sample, n_samples)
 
     windows = [Window(codes_of(pocket, n).reshape(-1), 0, 0, 2048 * n) for n in (1, 2, 3)]
     results = dict(decode_windows(Failing(), windows, 4, POOL))

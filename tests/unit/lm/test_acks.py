@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from speech_lm.acks import AckTable, Ticket
 
 
@@ -17,7 +18,7 @@ def table(tmp_path: Path) -> Iterator[AckTable]:
     table.close()
 
 
-def words(table: AckTable) -> np.memmap:
+def words(table: AckTable) -> NDArray[np.int64]:
     return np.memmap(table.path, "<i8", "r+")
 
 

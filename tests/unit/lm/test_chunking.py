@@ -16,7 +16,8 @@ POLICY = ChunkPolicy(frame_s=FRAME_S, first_frames=3, context_s=10 * 512 / 24000
 
 def play(policy: ChunkPolicy, arrivals: Sequence[float]) -> tuple[list[tuple[float, int]], float]:
     """arrivals: seconds at which each frame is there. -> (time and new frames of each chunk), the longest time the listener ran dry."""
-    playback, taken, chunks, now, dry = Playback(), 0, [], 0.0, 0.0
+    playback, taken, now, dry = Playback(), 0, 0.0, 0.0
+    chunks: list[tuple[float, int]] = []
     events = sorted(arrivals)
     while events or taken < playback.n_frames or not chunks:
         ended = not events

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from speech_lm.errors import InvalidRequest
 from speech_lm.requests import DescribeRequest, SpeechRequest, StopRequest, parse_request
 from speech_lm.voice import Voice, load_voice
@@ -17,12 +18,12 @@ def voice() -> Voice:
     return load_voice(POCKET)
 
 
-def strings(value: str | bytes, shape: tuple[int, ...] = (1,)) -> np.ndarray:
+def strings(value: str | bytes, shape: tuple[int, ...] = (1,)) -> NDArray[Any]:
     return np.full(shape, value if isinstance(value, bytes) else value.encode(), object)
 
 
-def parse(voice: Voice, request_id: str = "id", **tensors: Any) -> Any:
-    return parse_request(request_id, tensors, voice, max_text_characters=1000, max_chunk_frames=8)
+def parse(voice: Voice, **tensors: Any) -> Any:
+    return parse_request(tensors.pop("request_id", "id"), tensors, voice, max_text_characters=1000, max_chunk_frames=8)
 
 
 def test_defaults_are_the_voices(voice: Voice) -> None:

@@ -76,7 +76,7 @@ class FakeGeneration:
 @dataclass
 class FakeEngine:
     plays: list[FakeGeneration]
-    submitted: list[tuple[list[int], Sampling]] = field(default_factory=list)
+    submitted: list[tuple[list[int], Sampling]] = field(default_factory=list[tuple[list[int], Sampling]])
     max_context_tokens: int | None = None
     closed: bool = False
 
@@ -96,7 +96,7 @@ class RecordingSink:
 
     table: AckTable
     acknowledges: bool = True
-    chunks: list[Chunk] = field(default_factory=list)
+    chunks: list[Chunk] = field(default_factory=list[Chunk])
     error: BaseException | None = None
     done: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -35,7 +35,7 @@ def far_sighted_decode(codes: NDArray[np.int32], first_frame: int, context: int)
 
 
 def emitted(windows: list[Window]) -> NDArray[np.int64]:
-    parts = []
+    parts: list[NDArray[np.int64]] = []
     for w in windows:
         latents = far_sighted_decode(w.codes, w.first_frame, SHAPE.context_latents)
         first, count = w.first_sample // 512, w.n_samples // 512
@@ -46,7 +46,8 @@ def emitted(windows: list[Window]) -> NDArray[np.int64]:
 
 def stream(frames: list[Frame], sizes: list[int], planner: WindowPlanner) -> list[Window]:
     """Feed the frames in chunks of the given sizes and plan a window whenever something is final."""
-    state, windows, at = PlannerState(), [], 0
+    state, at = PlannerState(), 0
+    windows: list[Window] = []
     for size in [*sizes, len(frames)]:
         planner.push(state, frames[at : at + size])
         at = min(len(frames), at + size)

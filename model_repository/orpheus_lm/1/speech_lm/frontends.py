@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from .prompt import PromptFormat
 from .voice import Voice
@@ -84,5 +85,6 @@ def _grapheme_to_phoneme() -> Callable[[str], str]:
     from hibari.g2p import G2P
     from hibari.tts import Hibari
 
-    g2p = G2P()
-    return lambda text: " ".join(p for sentence in Hibari.split_sentences(text) if (p := g2p(sentence)))
+    g2p = cast("Callable[[str], str]", G2P())
+    split_sentences = cast("Callable[[str], list[str]]", Hibari.split_sentences)
+    return lambda text: " ".join(phonemes for sentence in split_sentences(text) if (phonemes := g2p(sentence)))

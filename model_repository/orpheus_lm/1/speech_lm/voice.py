@@ -81,8 +81,8 @@ def load_voice(folder: Path) -> Voice:
     top = _exactly(path, "", raw, {f.name for f in fields(Voice)} - {"folder"})
     tokens = _build(path, "tokens", top, TokenSpace, end_ids=frozenset)
     prompt = _build(path, "prompt", top, PromptFormat, before=tuple, after=tuple)
-    voices = tuple(cast("list[str]", top["voices"]))
-    if not voices or not all(isinstance(v, str) and v for v in voices):
+    voices = tuple(map(str, top["voices"]))
+    if not all(voices) or not voices:
         raise ValueError(f"{path}: voices must be a list of one or more names")
     return Voice(
         name=str(top["name"]),

@@ -35,10 +35,12 @@ class OnnxDecoder:
     """
 
     def __init__(self, folder: Path) -> None:
-        import onnxruntime as ort
+        import onnxruntime
+
+        ort: Any = onnxruntime
 
         self.config = load_config(folder)
-        options: Any = ort.SessionOptions()
+        options = ort.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
         # Silence and fading tails make denormals, which cost many times a normal product.

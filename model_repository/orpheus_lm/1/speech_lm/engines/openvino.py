@@ -27,12 +27,14 @@ from .generation import FilledGeneration
 log = logging.getLogger(__name__)
 
 EXIT_WITHIN_S = 10.0
-MAX_LINE_BYTES = 1 << 24
 WORKER = "speech_lm.engines.openvino_worker"
 
 
 class OpenVinoEngine:
-    """folder: `openvino_model.xml` and `.bin` (scripts/export_lm.py), with the checkpoint's `config.json` where its context is limited."""
+    """folder: `openvino_model.xml` and `.bin` (scripts/export_lm.py), with the checkpoint's `config.json` where its context is limited.
+
+    When the process dies, every running generation raises, and a new process is started; until it is ready, new ones raise too.
+    """
 
     def __init__(self, folder: Path, options: EngineOptions) -> None:
         self._folder, self._options = folder, options
@@ -41,25 +43,26 @@ class OpenVinoEngine:
         self._max_context_tokens: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._writer: asyncio.StreamWriter | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self._serving: asyncio.Task[None] | None = None
         self._failure: EngineError | None = EngineError("the engine has not been started")
+        self._closing = False
 
     @property
     def max_context_tokens(self) -> int | None:
         return self._max_context_tokens
 
+    @property
+    def worker_pid(self) -> int | None:
+        """Of the process that runs the model."""
+        return None if self._process is None else self._process.pid
+
     async def start(self) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = _start_worker(theirs, self._folder, self._options)
-        reader, self._writer = await asyncio.open_unix_connection(sock=ours, limit=MAX_LINE_BYTES)
-        hello = await self._receive(reader)
-        if "ready" not in hello:
+        try:
+            reader = await self._launch()
+        except BaseException:
             await self.close()
-            raise EngineError(hello.get("fatal") or self._obituary())
-        self._max_context_tokens = hello["ready"]["max_context_tokens"]
-        self._failure = None
-        self._reading = asyncio.create_task(self._read(reader))
+            raise
+        self._serving = asyncio.create_task(self._serve(reader))
 
     def submit(self, prompt_ids: Sequence[int], sampling: Sampling) -> FilledGeneration:
         number = next(self._numbers)
@@ -74,49 +77,65 @@ class OpenVinoEngine:
         return generation
 
     async def close(self) -> None:
-        self._failure = self._failure or EngineError("the engine has been closed")
+        self._closing, self._failure = True, EngineError("the engine has been closed")
         for generation in list(self._running.values()):
             generation.abort()
+        await self._bury()
+        if self._serving is not None:
+            await self._serving
+
+    async def _launch(self) -> asyncio.StreamReader:
+        """Start a worker and wait until it is ready."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = _start_worker(theirs, self._folder, self._options)
+        reader, self._writer = await asyncio.open_unix_connection(sock=ours)
+        hello = await _receive(reader)
+        if "ready" not in hello:
+            raise EngineError(hello.get("fatal") or f"the OpenVINO process ended before it was ready ({await self._bury()})")
+        self._max_context_tokens = hello["ready"]["max_context_tokens"]
+        if not self._closing:
+            self._failure = None
+        return reader
+
+    async def _bury(self) -> str:
+        """Let the worker go, and wait until it is gone; -> how it ended."""
         if self._writer is not None:
             self._writer.close()
-        if self._process is not None:
-            await asyncio.to_thread(_end, self._process)
-        if self._reading is not None:
-            await self._reading
+        return "not started" if self._process is None else await asyncio.to_thread(_end, self._process)
 
-    def _cancel(self, number: int) -> None:
-        del self._running[number]
-        self._send({"cancel": number})
-
-    def _send(self, message: dict[str, Any]) -> None:
-        assert self._writer is not None
-        if not self._writer.is_closing():
-            self._writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
-
-    async def _receive(self, reader: asyncio.StreamReader) -> dict[str, Any]:
-        """The worker's next message; empty where it has ended."""
-        try:
-            line = await reader.readline()
-        except ConnectionError:
-            return {}
-        return json.loads(line) if line.endswith(b"\n") else {}
-
-    async def _read(self, reader: asyncio.StreamReader) -> None:
-        """Hand out what each step brought, until the worker ends, for whatever reason; then nobody may be left waiting."""
-        message: dict[str, Any] = {}
-        try:
-            while "step" in (message := await self._receive(reader)):
-                for number, ids, reason, error in message["step"]:
-                    self._hand_out(number, ids, reason, error)
-        finally:
-            if self._failure is None:
-                if "fatal" not in message and self._process is not None:
-                    await asyncio.to_thread(_end, self._process)
-                self._failure = EngineError(message.get("fatal") or self._obituary())
-                log.error("%s", self._failure)
+    async def _serve(self, reader: asyncio.StreamReader | None) -> None:
+        """One worker after another: none is expected to end, and one that does not get ready has no successor."""
+        while reader is not None:
+            last = await self._hand_out_until_the_end(reader)
+            ending = await self._bury()
+            if self._closing:
+                return
+            self._failure = EngineError(last.get("fatal") or f"the OpenVINO process ended unexpectedly ({ending})")
+            log.error("%s; starting another", self._failure)
             for generation in self._running.values():
                 generation.fail(self._failure)
             self._running.clear()
+            try:
+                reader = await self._launch()
+            except EngineError as error:
+                self._failure, reader = error, None
+                log.error("%s; giving up", error)
+
+    async def _hand_out_until_the_end(self, reader: asyncio.StreamReader) -> dict[str, Any]:
+        """What each step brought goes to its generation; -> the worker's last words, empty where it had none."""
+        while "step" in (message := await _receive(reader)):
+            for number, ids, reason, error in message["step"]:
+                self._hand_out(number, ids, reason, error)
+        return message
+
+    def _cancel(self, number: int) -> None:
+        if self._running.pop(number, None) is not None:
+            self._send({"cancel": number})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
     def _hand_out(self, number: int, ids: list[int], reason: str | None, error: str | None) -> None:
         generation = self._running.get(number)
@@ -131,9 +150,14 @@ class OpenVinoEngine:
         if generation.ended:
             del self._running[number]
 
-    def _obituary(self) -> str:
-        status = None if self._process is None else self._process.poll()
-        return f"the OpenVINO process ended unexpectedly (exit status {status})"
+
+async def _receive(reader: asyncio.StreamReader) -> dict[str, Any]:
+    """The worker's next message; empty where it has ended."""
+    try:
+        line = await reader.readline()
+    except ConnectionError:
+        return {}
+    return json.loads(line) if line.endswith(b"\n") else {}
 
 
 def _start_worker(channel: socket.socket, folder: Path, options: EngineOptions) -> subprocess.Popen[bytes]:
@@ -149,10 +173,11 @@ def _start_worker(channel: socket.socket, folder: Path, options: EngineOptions) 
     return subprocess.Popen(command, pass_fds=[channel.fileno()], stdin=subprocess.DEVNULL, env=environment, cwd=Path(__file__).parents[2])
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes]) -> str:
     """The worker goes by itself once its channel is closed; where it hangs in a step, it is killed."""
     try:
-        process.wait(EXIT_WITHIN_S)
+        status = process.wait(EXIT_WITHIN_S)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
+        status = process.wait()
+    return f"exit status {status}" if status >= 0 else f"signal {-status}"

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 BLOCK_TOKENS = 32
 """Tokens in one block of OpenVINO's paged key-value cache on a processor (openvino.genai, cache manager)."""
 CACHE_TOKENS_PER_STREAM = 1024
@@ -75,8 +77,10 @@ class CacheSize:
 
 
 class Worker:
-    def __init__(self, genai: Any, pipeline: Any, tensor: Any, channel: Channel) -> None:
-        self._genai, self._pipeline, self._tensor, self._channel = genai, pipeline, tensor, channel
+    """max_context_tokens: prompt and output of one generation; OpenVINO itself would end a longer one without a word."""
+
+    def __init__(self, pipeline: Any, max_context_tokens: int, channel: Channel) -> None:
+        self._pipeline, self._max_context_tokens, self._channel = pipeline, max_context_tokens, channel
         self._handles: dict[int, Any] = {}
 
     def warm_up(self, streams: int, step_tokens: int, until: float) -> None:
@@ -108,6 +112,10 @@ class Worker:
                 self._pipeline.step()
             if reports := refused + self._reports():
                 self._channel.send({"step": reports})
+        for number in list(self._handles):
+            self._obey({"cancel": number})
+        while self._pipeline.has_non_finished_requests():  # it complains of requests that are left when it goes
+            self._pipeline.step()
 
     def _obey(self, command: dict[str, Any]) -> Report | None:
         if "cancel" in command:
@@ -119,33 +127,14 @@ class Worker:
         try:
             self._submit(number, command["prompt_ids"], command["sampling"])
         except Exception as error:
-            return [number, [], None, f"OpenVINO refused the request: {error}"]
+            return [number, [], None, f"the engine refused the request: {error}"]
         return None
 
     def _submit(self, number: int, prompt_ids: list[int], sampling: dict[str, Any]) -> None:
-        import numpy as np
-
-        prompt = self._tensor(np.array([prompt_ids], np.int64))
-        self._handles[number] = self._pipeline.add_request(number, prompt, self._config(sampling))
-
-    def _config(self, sampling: dict[str, Any]) -> Any:
-        """OpenVINO's penalty covers prompt and output, its temperature comes before top-p: both as in transformers. (tried, 2026.4.1)"""
-        config = self._genai.GenerationConfig()
-        config.max_new_tokens = sampling["max_tokens"]
-        config.repetition_penalty = sampling["repetition_penalty"]
-        config.rng_seed = sampling["seed"]
-        config.do_sample = sampling["temperature"] > 0
-        if config.do_sample:
-            config.temperature = sampling["temperature"]
-            config.top_p = sampling["top_p"]
-            if sampling["top_k"]:
-                config.top_k = sampling["top_k"]
-        # An end-of-text id is required, and without one of its own the pipeline puts in -1 and then refuses it.
-        stops = set(sampling["stop_ids"])
-        config.ignore_eos = not stops
-        config.stop_token_ids = stops or {0}
-        config.set_eos_token_id(min(config.stop_token_ids))
-        return config
+        if len(prompt_ids) + sampling["max_tokens"] > self._max_context_tokens:
+            raise ValueError(f"prompt and max_tokens together exceed the {self._max_context_tokens} tokens of the key-value cache")
+        prompt = openvino().Tensor(np.array([prompt_ids], np.int64))
+        self._handles[number] = self._pipeline.add_request(number, prompt, generation_config(sampling))
 
     def _reports(self) -> list[Report]:
         """What every generation has brought since the last time; the ended ones are let go."""
@@ -167,44 +156,72 @@ class Worker:
         return reports
 
 
+def openvino() -> Any:
+    """Importing it sends an event about that to its maker (openvino/tools/ovc/__init__.py, 2026.4.1); without this package it cannot."""
+    cast("dict[str, Any]", sys.modules)["openvino_telemetry"] = None
+    import openvino
+
+    return openvino
+
+
+def openvino_genai() -> Any:
+    openvino()
+    import openvino_genai
+
+    return openvino_genai
+
+
+def generation_config(sampling: dict[str, Any]) -> Any:
+    """OpenVINO's penalty covers prompt and output, its temperature comes before top-p: both as in transformers. (tried, 2026.4.1)"""
+    config = openvino_genai().GenerationConfig()
+    config.max_new_tokens = sampling["max_tokens"]
+    config.repetition_penalty = sampling["repetition_penalty"]
+    config.rng_seed = sampling["seed"]
+    config.do_sample = sampling["temperature"] > 0
+    if config.do_sample:
+        config.temperature = sampling["temperature"]
+        config.top_p = sampling["top_p"]
+        if sampling["top_k"]:
+            config.top_k = sampling["top_k"]
+    # An end-of-text id is required, and without one of its own the pipeline puts in -1 and then refuses it.
+    stops = set(sampling["stop_ids"])
+    config.ignore_eos = not stops
+    config.stop_token_ids = stops or {0}
+    config.set_eos_token_id(min(config.stop_token_ids))
+    return config
+
+
+def load_pipeline(folder: Path, threads: int, max_streams: int, cache_blocks: int) -> Any:
+    if not (folder / "openvino_model.xml").is_file():
+        raise FileNotFoundError(f"{folder} holds no openvino_model.xml; scripts/export_lm.py makes one")
+    genai = openvino_genai()
+    scheduler = genai.SchedulerConfig()
+    scheduler.num_kv_blocks = cache_blocks
+    scheduler.max_num_seqs = max_streams
+    scheduler.max_num_batched_tokens = max(MAX_STEP_TOKENS, max_streams)
+    return genai.ContinuousBatchingPipeline(folder, scheduler, "CPU", {"INFERENCE_NUM_THREADS": threads} if threads else {})
+
+
+def trained_context(config: Path) -> int:
+    """max_position_embeddings of the checkpoint's config, where it lies beside the model."""
+    return json.loads(config.read_text(encoding="utf-8"))["max_position_embeddings"] if config.is_file() else sys.maxsize
+
+
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal reaches the whole group; the server decides when this one ends
     arguments = json.loads(sys.argv[1])
     channel = Channel(socket.socket(fileno=arguments["channel"]))
+    folder, max_streams = Path(arguments["folder"]), arguments["max_streams"]
     try:
-        worker, max_context_tokens = _load(arguments, channel)
+        cache = CacheSize.of(arguments["kv_cache_tokens"], max_streams)
+        max_context_tokens = min(cache.max_context_tokens, trained_context(folder / "config.json"))
+        worker = Worker(load_pipeline(folder, arguments["threads"], max_streams, cache.blocks), max_context_tokens, channel)
+        worker.warm_up(min(WARM_UP_STREAMS, max_streams), MAX_STEP_TOKENS, time.monotonic() + WARM_UP_S)
         channel.send({"ready": {"max_context_tokens": max_context_tokens}})
         worker.run()
     except Exception as error:
         channel.send({"fatal": f"OpenVINO failed: {error}"})
         raise
-
-
-def _load(arguments: dict[str, Any], channel: Channel) -> tuple[Worker, int]:
-    # Importing openvino sends an event about it to its maker (openvino/tools/ovc/__init__.py, 2026.4.1); without this package it cannot.
-    cast("dict[str, Any]", sys.modules)["openvino_telemetry"] = None
-    import openvino
-    import openvino_genai as genai
-
-    folder = Path(arguments["folder"])
-    if not (folder / "openvino_model.xml").is_file():
-        raise FileNotFoundError(f"{folder} holds no openvino_model.xml; scripts/export_lm.py makes one")
-    cache = CacheSize.of(arguments["kv_cache_tokens"], arguments["max_streams"])
-    scheduler = genai.SchedulerConfig()
-    scheduler.num_kv_blocks = cache.blocks
-    scheduler.max_num_seqs = arguments["max_streams"]
-    scheduler.max_num_batched_tokens = max(MAX_STEP_TOKENS, arguments["max_streams"])
-    properties: dict[str, Any] = {}
-    if arguments["threads"]:
-        properties["INFERENCE_NUM_THREADS"] = arguments["threads"]
-    worker = Worker(genai, genai.ContinuousBatchingPipeline(folder, scheduler, "CPU", properties), openvino.Tensor, channel)
-    worker.warm_up(min(WARM_UP_STREAMS, arguments["max_streams"]), MAX_STEP_TOKENS, time.monotonic() + WARM_UP_S)
-    return worker, min(cache.max_context_tokens, _trained_context(folder / "config.json"))
-
-
-def _trained_context(config: Path) -> int:
-    """max_position_embeddings of the checkpoint's config, where it lies beside the model."""
-    return json.loads(config.read_text(encoding="utf-8"))["max_position_embeddings"] if config.is_file() else sys.maxsize
 
 
 if __name__ == "__main__":
