@@ -33,7 +33,7 @@ lint: install-test ## ruff: rules and format
 	$(TEST) -m ruff format --check .
 
 types: install-test ## pyright, strict
-	$(TEST) -m pyright
+	$(TEST) -m pyright --project pyproject.toml
 
 check: lint types test ## what continuous integration runs
 
