@@ -107,3 +107,14 @@ def decode(
     with grpc.InferenceServerClient(url) as client:
         result: Any = client.infer("snac_decoder", inputs(tensors))
         return result.as_numpy("AUDIO").reshape(-1)
+
+
+def frames_of(windows: list[Response]) -> NDArray[np.int32]:
+    """The stream's frames [n, 7] out of the language model's windows; frames that two windows share must agree."""
+    frames: dict[int, tuple[int, ...]] = {}
+    for window in windows:
+        first = int(window.outputs["FIRST_FRAME"][0])
+        for at, frame in enumerate(window.outputs["CODES"].reshape(-1, 7)):
+            assert frames.setdefault(first + at, tuple(frame)) == tuple(frame)
+    assert sorted(frames) == list(range(len(frames)))
+    return np.array([frames[i] for i in range(len(frames))], np.int32)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from embedded.running import RunningServer
 from numpy.typing import NDArray
-from support.raw import Response, ask, decode, text
+from support.raw import Response, ask, decode, frames_of, text
 from tritonclient.utils import InferenceServerException
 
 TEXT = "The train to London leaves at half past nine."
@@ -17,17 +17,6 @@ SEED = 11
 
 def speak(server: RunningServer, **options: Any) -> list[Response]:
     return ask(server.grpc_url, "orpheus_tts", {"TEXT": text(TEXT), "SEED": np.array([SEED], np.int64), **options})
-
-
-def frames_of(windows: list[Response]) -> NDArray[np.int32]:
-    """The stream's frames [n, 7] out of the language model's windows; frames that two windows share must agree."""
-    frames: dict[int, tuple[int, ...]] = {}
-    for window in windows:
-        first = int(window.outputs["FIRST_FRAME"][0])
-        for at, frame in enumerate(window.outputs["CODES"].reshape(-1, 7)):
-            assert frames.setdefault(first + at, tuple(frame)) == tuple(frame)
-    assert sorted(frames) == list(range(len(frames)))
-    return np.array([frames[i] for i in range(len(frames))], np.int32)
 
 
 @pytest.fixture(scope="module")
