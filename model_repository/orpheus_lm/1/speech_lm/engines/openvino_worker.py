@@ -31,7 +31,8 @@ MIN_CACHE_TOKENS = 4096
 MAX_STEP_TOKENS = 128
 """A step computes at most so many tokens, prompts included, so a long prompt does not hold up the others. OpenVINO also compiles and keeps
 kernels for each number of tokens that occurs, 1.6 MB each with the embedded voice: this bounds them."""
-WARM_UP_STREAMS, WARM_UP_S = 16, 3.0
+WARM_UP_S = 6.0
+"""The most; the embedded voice takes about a third of it on two cores of its own."""
 
 Report = list[Any]
 """[number, ids, finish reason or None, error or None]"""
@@ -85,23 +86,33 @@ class Worker:
 
     def warm_up(self, streams: int, step_tokens: int, until: float) -> None:
         """Make the kernels before anyone waits for them: batches of `streams` generations down to one, then prompts of up to `step_tokens`
-        tokens, the latter until the clock says `until` (a large model spends more on the work than on kernels).
+        tokens. Ends when the clock says `until` at the latest: a large model spends more on the work than on kernels.
         """
         sampling: dict[str, Any] = {"temperature": 1.0, "top_p": 0.9, "top_k": 0, "repetition_penalty": 1.1, "seed": 0, "stop_ids": []}
         for length in range(1, streams + 1):
             self._submit(length, [0], sampling | {"max_tokens": length})
-        self._finish_all()
+        self._work_off(until)
         for length in range(2, step_tokens + 1):
             if time.monotonic() < until:
                 self._submit(length, [0] * length, sampling | {"max_tokens": 1})
-                self._finish_all()
+                self._work_off(until)
 
-    def _finish_all(self) -> None:
-        while self._handles:
+    def _work_off(self, until: float) -> None:
+        """Step until all is said or time is up."""
+        while self._handles and time.monotonic() < until:
             self._pipeline.step()
             for *_, error in self._reports():
                 if error is not None:
                     raise RuntimeError(error)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Cancel what runs and have the pipeline forget it; it complains of requests that are left when it goes."""
+        for handle in self._handles.values():
+            handle.cancel()
+        self._handles.clear()
+        while self._pipeline.has_non_finished_requests():
+            self._pipeline.step()
 
     def run(self) -> None:
         """Until the channel closes. A step that raises ends the worker: the pipeline's state is unknown then."""
@@ -112,10 +123,7 @@ class Worker:
                 self._pipeline.step()
             if reports := refused + self._reports():
                 self._channel.send({"step": reports})
-        for number in list(self._handles):
-            self._obey({"cancel": number})
-        while self._pipeline.has_non_finished_requests():  # it complains of requests that are left when it goes
-            self._pipeline.step()
+        self._let_go()
 
     def _obey(self, command: dict[str, Any]) -> Report | None:
         if "cancel" in command:
@@ -216,7 +224,7 @@ def main() -> None:
         cache = CacheSize.of(arguments["kv_cache_tokens"], max_streams)
         max_context_tokens = min(cache.max_context_tokens, trained_context(folder / "config.json"))
         worker = Worker(load_pipeline(folder, arguments["threads"], max_streams, cache.blocks), max_context_tokens, channel)
-        worker.warm_up(min(WARM_UP_STREAMS, max_streams), MAX_STEP_TOKENS, time.monotonic() + WARM_UP_S)
+        worker.warm_up(max_streams, MAX_STEP_TOKENS, time.monotonic() + WARM_UP_S)
         channel.send({"ready": {"max_context_tokens": max_context_tokens}})
         worker.run()
     except Exception as error:
