@@ -2,9 +2,9 @@
 
     PYTHONPATH=model_repository/snac_decoder/1 .venv/bin/python perf/codec.py --out perf/results/codec.json
 
-Windows are those of a stream in its middle (5 frames of context) and its first one; `whole` decodes all of the window instead of the new
-samples' part of each layer; `rows` windows share a forward. One core each. Every case is run in turn, round after round, so that a change of
-the machine's speed reaches all of them; medians are printed.
+Windows are those of a stream in its middle (5 frames of context) and its first one; `whole` decodes all of the window instead of the
+new samples' part of each layer; `rows` windows share a forward. One core each. Every case is run in turn, round after round, so that a
+change the machine's speed reaches all of them; medians are printed.
 """
 
 from __future__ import annotations
