@@ -4,7 +4,7 @@
 
 Windows are those of a stream in its middle (5 frames of context) and its first one; `whole` decodes all of the window instead of the
 new samples' part of each layer; `rows` windows share a forward. One core each. Every case is run in turn, round after round, so that a
-change the machine's speed reaches all of them; medians are printed.
+change of the machine's speed reaches all of them; medians are printed.
 """
 
 from __future__ import annotations
