@@ -30,9 +30,9 @@ CACHE_TOKENS_PER_STREAM = 1024
 MIN_CACHE_TOKENS = 4096
 MAX_STEP_TOKENS = 128
 """A step computes at most so many tokens, prompts included, so a long prompt does not hold up the others. OpenVINO also compiles and keeps
-kernels for each number of tokens that occurs, 1.6 MB each with the embedded voice: this bounds them."""
+kernels for each number of tokens that occurs, 10 ms and 1.6 MB each with the embedded voice: this bounds them."""
 WARM_UP_S = 6.0
-"""The most; the embedded voice takes about a third of it on two cores of its own."""
+"""The most; the embedded voice takes 3 s of processor time."""
 
 Report = list[Any]
 """[number, ids, finish reason or None, error or None]"""
@@ -224,7 +224,8 @@ def main() -> None:
         cache = CacheSize.of(arguments["kv_cache_tokens"], max_streams)
         max_context_tokens = min(cache.max_context_tokens, trained_context(folder / "config.json"))
         worker = Worker(load_pipeline(folder, arguments["threads"], max_streams, cache.blocks), max_context_tokens, channel)
-        worker.warm_up(max_streams, MAX_STEP_TOKENS, time.monotonic() + WARM_UP_S)
+        longest = max_context_tokens - 1
+        worker.warm_up(min(max_streams, longest), min(MAX_STEP_TOKENS, longest), time.monotonic() + WARM_UP_S)
         channel.send({"ready": {"max_context_tokens": max_context_tokens}})
         worker.run()
     except Exception as error:
