@@ -4,7 +4,7 @@
 
 CHECKPOINT is a Hugging Face folder: config.json and model.safetensors, or its shards and their index. Written: OUT/openvino_model.xml and
 .bin, and a copy of config.json, where the server reads how long a context the model was trained for. Needs openvino and numpy only, and
-as much memory as the exported file and the largest tensor take together.
+as much memory as the exported file is large.
 """
 
 from __future__ import annotations

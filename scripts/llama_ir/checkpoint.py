@@ -7,6 +7,7 @@ Format: 8 bytes little-endian header length, a JSON header {name: {dtype, shape,
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 BFLOAT16 = "BF16"
+BLOCK_NUMBERS = 1 << 22
 _NUMPY = {"F32": np.float32, "F16": np.float16, BFLOAT16: np.uint16}
 
 
@@ -46,11 +48,11 @@ class Checkpoint:
             if name != "__metadata__":
                 self._entries[name] = _Entry(file, tensor["dtype"], tuple(tensor["shape"]), 8 + length + tensor["data_offsets"][0])
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._entries
+    def blocks(self, name: str, shape: tuple[int, ...]) -> Iterator[NDArray[np.float32]]:
+        """The tensor in float32, a few rows at a time, so that a large one never lies in memory twice.
 
-    def float32(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """The tensor as float32 in memory of its own. Raises ValueError for a missing one, another shape or another kind of number."""
+        Raises ValueError for a missing one, another shape or another kind of number.
+        """
         entry = self._entries.get(name)
         if entry is None:
             raise ValueError(f"the checkpoint has no tensor {name}")
@@ -59,6 +61,10 @@ class Checkpoint:
         if entry.dtype not in _NUMPY:
             raise ValueError(f"{name} is stored as {entry.dtype}; supported are {', '.join(_NUMPY)}")
         mapped = np.memmap(entry.file, _NUMPY[entry.dtype], "r", entry.offset, entry.shape)
-        if entry.dtype == BFLOAT16:  # the upper half of a float32
-            return (mapped.astype(np.uint32) << 16).view(np.float32)
-        return mapped.astype(np.float32)
+        rows = max(1, BLOCK_NUMBERS * shape[0] // mapped.size)
+        for begin in range(0, shape[0], rows):
+            block = mapped[begin : begin + rows]
+            if entry.dtype == BFLOAT16:  # the upper half of a float32
+                yield (block.astype(np.uint32) << 16).view(np.float32)
+            else:
+                yield block.astype(np.float32)
