@@ -33,7 +33,7 @@ lint: install-test ## ruff: rules and format
 	$(TEST) -m ruff format --check .
 
 types: install-test ## pyright, strict
-	$(TEST) -m pyright --project pyproject.toml
+	$(TEST) -m pyright --project pyproject.toml --pythonpath $(TEST)
 
 check: lint types test ## what continuous integration runs
 
