@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-OLDEST, NEWEST = (3, 10), (3, 13)  # what the embedded tritonserver has a python backend for, and our syntax needs
+OLDEST, NEWEST = (3, 10), (3, 12)  # what our syntax needs, and what NumPy 1.26, the last that the embedded tritonserver can use, has wheels for
 NOTE = "made-from.txt"
 INCLUDED = re.compile(r"^-r\s+(\S+)", re.MULTILINE)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from embedded.command import ServerOptions, server_arguments, server_environment
 from embedded.installation import NoServerError, find_tritonserver
+from embedded.lifetime import end_with_parent
 from embedded.ports import free_ports
 
 REPOSITORY = Path(__file__).resolve().parents[1] / "model_repository"
@@ -31,16 +32,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--exit-timeout-s", type=int, default=5, metavar="S", help="time that running streams get at the end (default: %(default)s)"
     )
+    parser.add_argument("--parent", type=int, metavar="PID", help="end when this process, which starts the server, ends")
     parser.add_argument("--verbose", type=int, default=0, metavar="LEVEL", help="Triton's --log-verbose (default: %(default)s)")
     given = parser.parse_args(arguments)
     if not given.repository.is_dir():
         parser.error(f"no model repository at {given.repository}")
     try:
+        if given.parent is not None:
+            end_with_parent(given.parent)
         server = find_tritonserver()
-    except NoServerError as error:
+        free = iter(free_ports([given.grpc_port, given.http_port, given.metrics_port].count(0), given.host))
+    except (NoServerError, OSError) as error:
         print(f"serve: {error}", file=sys.stderr)
         return 1
-    free = iter(free_ports(3, given.host))
     options = ServerOptions(
         repository=given.repository.resolve(),
         grpc_port=given.grpc_port or next(free),

@@ -34,7 +34,8 @@ class ServerFailedError(RuntimeError):
 
 
 class RunningServer:
-    """`with RunningServer() as server:` is a ready server; leaving the block stops it.
+    """`with RunningServer() as server:` is a ready server; leaving the block stops it, and so does the end of the thread that started it,
+    even by a signal that leaves no time to clean up.
 
     python: the interpreter whose environment serves (its embedded tritonserver, its packages); default: the running one.
     environment: variables on top of this process's own.
@@ -101,6 +102,7 @@ class RunningServer:
             f"--http-port={self.http_port}",
             f"--metrics-port={self.metrics_port}",
             f"--exit-timeout-s={self._exit_timeout_s}",
+            f"--parent={os.getpid()}",
         ]
         with self.log_path.open("wb") as log:
             # A session of its own: a Ctrl-C in the terminal reaches us alone, and its process group is the server and its stubs.

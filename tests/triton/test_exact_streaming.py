@@ -63,13 +63,3 @@ def test_a_wrong_window_is_refused(server: RunningServer, codes: NDArray[np.int3
     with pytest.raises(InferenceServerException, match=message):
         decode(server.grpc_url, codes, first_sample)
     assert len(decode(server.grpc_url, np.zeros((3, 7), np.int32))) == 6144
-
-
-def test_a_long_text_is_spoken_whole_and_in_order(server: RunningServer) -> None:
-    """Ten times the same sentence: about ten times as long, in one stream of chunks without a gap."""
-    alone = len(np.concatenate([r.outputs["AUDIO"] for r in speak(server)]))
-    responses = ask(server.grpc_url, "orpheus_tts", {"TEXT": text(" ".join([TEXT] * 10))})
-    audio = np.concatenate([r.outputs["AUDIO"] for r in responses])
-    assert [int(r.outputs["INDEX"][0]) for r in responses] == list(range(len(responses)))
-    assert responses[-1].text("FINISH_REASON") == "stop"
-    assert 7 * alone < len(audio) < 13 * alone

@@ -6,9 +6,10 @@ import time
 
 import numpy as np
 import pytest
-from support.raw import Response, ask, raw_stream, text
+from speech_lm.segments import split_text
+from support.raw import Response, ask, decode, raw_stream, text
 from support.scripted_engine import Script
-from support.scripted_server import ScriptedServer, audio, start_scripted
+from support.scripted_server import CODEBOOK_SIZE, ScriptedServer, audio, start_scripted
 from support.server import StartServer
 from tritonclient.utils import InferenceServerException
 
@@ -67,6 +68,20 @@ def test_every_length_and_chunk_size(scripted: ScriptedServer, frames: int, chun
     samples = audio(scripted.speak(CHUNK_FRAMES=np.array([chunk_frames], np.int32)))
     assert len(samples) == 2048 * frames
     assert np.abs(samples.astype(int) - scripted.whole(script).astype(int)).max() <= 1
+
+
+@pytest.mark.parametrize("characters", [2_000, 20_000])
+def test_a_long_text_is_spoken_whole_in_order_and_without_a_seam(scripted: ScriptedServer, characters: int) -> None:
+    """Each segment has a script of its own; together they decode as one utterance."""
+    said = ("The quick brown fox jumps over the lazy dog. " * (characters // 45 + 1))[:characters]
+    segments = split_text(said.strip(), 200)
+    scripts = {seed: Script(frames=3 + seed % 4, codes_seed=seed, update_tokens=50) for seed in range(len(segments))}
+    scripted.play(by_seed=scripts)
+    samples = audio(scripted.speak(seed=0, said=said))
+    codes = [frame for script in scripts.values() for frame in script.codes(CODEBOOK_SIZE)]
+    assert len(samples) == 2048 * len(codes)
+    first = decode(scripted.url, np.array(codes[:60], np.int32))[: 50 * 2048]
+    assert np.abs(samples[: len(first)].astype(int) - first[: len(samples)].astype(int)).max() <= 1
 
 
 @pytest.mark.parametrize("script", [Script(frames=0), Script(text_only=True, frames=20), Script(frames=0, extra_tokens=6)])
