@@ -109,3 +109,10 @@ def test_a_stream_with_nothing_outstanding_is_never_dead(table: AckTable) -> Non
     assert not table.is_dead(ticket, 3.0, 2000.0)
     table.sent(ticket, 2000.0)
     assert not table.is_dead(ticket, 3.0, 2001.0)
+
+
+def test_how_long_the_codec_takes(table: AckTable) -> None:
+    codec_worked(table, 10.0, 10.03)
+    assert table.codec_batch_s(50.0) == pytest.approx(0.03)
+    codec_worked(table, 49.5, 10.03)
+    assert table.codec_batch_s(50.0) == pytest.approx(0.5)

@@ -76,6 +76,14 @@ def test_a_slow_model_waits_for_a_safe_first_chunk() -> None:
     assert chunks[0][1] == 4
 
 
+@pytest.mark.parametrize(("codec_ms", "frames"), [(20, 3), (34, 3), (60, 4), (150, 5), (900, 5)])
+def test_a_busy_codec_makes_the_first_chunk_longer(codec_ms: int, frames: int) -> None:
+    """The second chunk waits in the codec: the first must last that long."""
+    playback = Playback(n_frames=10)
+    assert decide(POLICY, playback, 10, False, now=0.0, codec_s=codec_ms / 1000).take_frames == frames
+    assert decide(POLICY, playback, frames - 1, False, now=0.0, codec_s=codec_ms / 1000).take_frames == 0
+
+
 def test_the_first_chunk_waits_two_frames_at_most() -> None:
     chunks, _ = play(POLICY, [4 * FRAME_S * (i + 1) for i in range(50)])
     assert chunks[0][1] == 5

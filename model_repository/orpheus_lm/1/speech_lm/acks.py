@@ -123,6 +123,11 @@ class AckTable:
         overtaken = ticket.overtaken_at_batch is not None and batches >= ticket.overtaken_at_batch + 2
         return overtaken or self._codec_idle_s(now) > patience_s or waited_s > HOPELESS * patience_s
 
+    def codec_batch_s(self, now: float) -> float:
+        """How long the codec takes for a batch: the last one, or the one at work where that has taken longer already."""
+        started, finished = (int(self._words[at]) / 1e9 for at in (STARTED, FINISHED))
+        return finished - started if finished >= started else now - started
+
     def close(self) -> None:
         self.path.unlink(missing_ok=True)
         del self._words

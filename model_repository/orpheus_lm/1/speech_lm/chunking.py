@@ -14,7 +14,7 @@ from dataclasses import dataclass
 FIRST_CHUNK_PATIENCE_FRAMES = 2
 """How many frames beyond the fewest the first chunk may wait for when the model is slow."""
 FIRST_CHUNK_MARGIN = 1.25
-"""Audio of the first chunk, in frame intervals of the model, below which it would run dry before the next one."""
+"""Audio of the first chunk, in times that the next one takes to come, below which it would run dry."""
 DRY_FRAMES = 2
 """The largest chunk for a listener who has run dry: small, to be there soon, but not the dearest, for the server is behind."""
 
@@ -76,9 +76,9 @@ class Decision:
     wake_in_s: float | None = None
 
 
-def decide(policy: ChunkPolicy, playback: Playback, waiting_frames: int, at_end: bool, now: float) -> Decision:
-    """waiting_frames: complete frames not yet part of a chunk; at_end: no more will come."""
-    most = _most_frames(policy, playback, now)
+def decide(policy: ChunkPolicy, playback: Playback, waiting_frames: int, at_end: bool, now: float, codec_s: float = 0.0) -> Decision:
+    """waiting_frames: complete frames not yet part of a chunk; at_end: no more will come; codec_s: what a window takes in the codec now."""
+    most = _most_frames(policy, playback, now, codec_s)
     if at_end:
         return Decision(min(waiting_frames, most))
     if playback.first_chunk_at is None or policy.fixed_frames:
@@ -91,11 +91,11 @@ def decide(policy: ChunkPolicy, playback: Playback, waiting_frames: int, at_end:
     return Decision(min(waiting_frames, most))
 
 
-def _most_frames(policy: ChunkPolicy, playback: Playback, now: float) -> int:
+def _most_frames(policy: ChunkPolicy, playback: Playback, now: float, codec_s: float) -> int:
     """The largest chunk now. The first is as small as can be; the next ones must be decoded before the listener's buffer runs dry, so
     they grow with it."""
     if playback.first_chunk_at is None:
-        return max(_first_frames(policy, playback), policy.fixed_frames)
+        return max(_first_frames(policy, playback, codec_s), policy.fixed_frames)
     if policy.fixed_frames:
         return policy.fixed_frames
     buffer_s = playback.buffer_s(now)
@@ -104,9 +104,11 @@ def _most_frames(policy: ChunkPolicy, playback: Playback, now: float) -> int:
     return min(policy.max_frames, max(1, math.ceil(buffer_s / policy.frame_s)) if buffer_s > 0 else DRY_FRAMES)
 
 
-def _first_frames(policy: ChunkPolicy, playback: Playback) -> int:
-    """The fewest frames whose audio lasts until a model of this pace has made another one, within some patience."""
+def _first_frames(policy: ChunkPolicy, playback: Playback, codec_s: float) -> int:
+    """The fewest frames whose audio lasts until the next chunk is there, made by a model and decoded by a codec of this pace, within some
+    patience."""
     frames, most = policy.first_frames, policy.first_frames + FIRST_CHUNK_PATIENCE_FRAMES
-    while frames < most and frames * policy.frame_s - policy.context_s < FIRST_CHUNK_MARGIN * playback.frame_interval_s:
+    next_s = FIRST_CHUNK_MARGIN * max(playback.frame_interval_s, codec_s)
+    while frames < most and frames * policy.frame_s - policy.context_s < next_s:
         frames += 1
     return frames

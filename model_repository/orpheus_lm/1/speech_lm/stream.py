@@ -19,6 +19,8 @@ from .windows import PlannerState, Window, WindowPlanner, closing_window
 ACK_POLL_S = 0.005
 """How often a stream that may not send looks for acknowledgements: well below the codec's own batching delay."""
 DEAD_POLL_S = 0.25
+CODEC_QUEUE_S = 0.015
+"""The codec's max_queue_delay_microseconds (snac_decoder/config.pbtxt)."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,8 @@ class SpeechStream:
             waiting = self._planner.waiting_frames
             if ended and not self._planner.n_frames:
                 raise NoAudio("the model ended without one whole frame of audio")
-            decision = decide(self._policy, self._playback, waiting, ended, now)
+            codec_s = CODEC_QUEUE_S + self._parts.table.codec_batch_s(now) if self._ticket else 0.0
+            decision = decide(self._policy, self._playback, waiting, ended, now, codec_s)
             if not decision.take_frames and not ended:
                 watch_s = DEAD_POLL_S if self._outstanding else None
                 waits = [s for s in (decision.wake_in_s, watch_s) if s is not None]

@@ -25,8 +25,9 @@ import numpy as np
 
 BLOCK_TOKENS = 32
 """Tokens in one block of OpenVINO's paged key-value cache on a processor (openvino.genai, cache manager)."""
-CACHE_TOKENS_PER_STREAM = 1024
-"""Where nobody says how large the cache is: 12 s of speech and its prompt. Should all be longer at once, OpenVINO takes turns."""
+CACHE_TOKENS_PER_STREAM = 512
+"""Where nobody says how large the cache is: 5 s of speech and its prompt, all streams at once. Should they be longer, OpenVINO suspends
+some and computes them again later. Blocks are used in turn, so in time all of them lie in memory (3.7 kB a token, embedded voice)."""
 MIN_CACHE_TOKENS = 4096
 MAX_STEP_TOKENS = 128
 """A step computes at most so many tokens, prompts included, so a long prompt does not hold up the others. OpenVINO also compiles and keeps
@@ -135,7 +136,7 @@ class Worker:
         try:
             self._submit(number, command["prompt_ids"], command["sampling"])
         except Exception as error:
-            return [number, [], None, f"the engine refused the request: {error}"]
+            return [number, [], None, f"the request was refused: {error}"]
         return None
 
     def _submit(self, number: int, prompt_ids: list[int], sampling: dict[str, Any]) -> None:
