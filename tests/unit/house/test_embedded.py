@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import shlex
+import socket
+import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ from embedded.command import ServerOptions, plain_path, server_arguments, server
 from embedded.installation import NoServerError, Tritonserver, find_tritonserver
 from embedded.ports import free_ports
 from embedded.repository import copy_repository
-from embedded.running import RunningServer, ServerFailedError
+from embedded.running import SERVE, RunningServer, ServerFailedError
 from support.model_config import MODEL_REPOSITORY
 
 
@@ -105,8 +108,42 @@ def test_a_plain_path_stays_as_it_is() -> None:
     assert plain_path(Path("/usr/share")) == "/usr/share"
 
 
-def test_free_ports_are_different() -> None:
-    assert len(set(free_ports(5))) == 5
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "localhost"])
+def test_free_ports_are_different(host: str) -> None:
+    assert len(set(free_ports(5, host))) == 5
+
+
+def test_free_ports_of_an_address_of_version_6() -> None:
+    try:
+        with socket.socket(socket.AF_INET6) as one:
+            one.bind(("::1", 0))
+    except OSError:
+        pytest.skip("no IPv6 here")
+    assert len(set(free_ports(2, "::1"))) == 2
+
+
+def test_a_server_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
+    """The program is killed, so that nothing of its own can stop the server."""
+    server = executable(tmp_path / "server", f"echo $$ > {shlex.quote(str(tmp_path))}/pid; exec sleep 600")
+    program = "import sys; from embedded.running import RunningServer; RunningServer(environment={'TRITONSERVER': sys.argv[1]}).start()"
+    environment = os.environ | {"PYTHONPATH": str(SERVE.parent), "TMPDIR": str(tmp_path)}
+    starter = subprocess.Popen([sys.executable, "-c", program, str(server)], env=environment)
+    try:
+        assert _within_s(30, lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
+        pid = int((tmp_path / "pid").read_text())
+        assert _alive(pid)
+    finally:
+        starter.kill()
+        starter.wait()
+    assert _within_s(10, lambda: not _alive(pid))
+
+
+def test_a_server_whose_program_has_ended_does_not_start() -> None:
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    serve = subprocess.run([sys.executable, str(SERVE), f"--parent={ended.pid}"], capture_output=True, text=True, check=False)
+    assert serve.returncode == 1
+    assert serve.stderr == f"serve: process {ended.pid}, for which this server was started, has ended\n"
 
 
 def test_a_copied_repository_differs_in_the_parameters_alone(tmp_path: Path) -> None:
@@ -147,10 +184,16 @@ def test_a_server_that_never_gets_ready_is_stopped_with_its_children(tmp_path: P
     with pytest.raises(ServerFailedError, match="not ready within 1 s"):
         server.start()
     child = int((tmp_path / "child").read_text())
-    deadline = time.monotonic() + 10
-    while _alive(child) and time.monotonic() < deadline:
+    assert _within_s(10, lambda: not _alive(child))
+
+
+def _within_s(limit_s: float, condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
         time.sleep(0.05)
-    assert not _alive(child)
+    return True
 
 
 def _alive(pid: int) -> bool:
