@@ -19,7 +19,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-OLDEST, NEWEST = (3, 10), (3, 12)  # what our syntax needs, and what NumPy 1.26, the last that the embedded tritonserver can use, has wheels for
+# Our syntax needs the one; the embedded tritonserver needs NumPy below 2, which has no wheels for a newer one than the other.
+OLDEST, NEWEST = (3, 10), (3, 12)
 NOTE = "made-from.txt"
 INCLUDED = re.compile(r"^-r\s+(\S+)", re.MULTILINE)
 
