@@ -1,6 +1,7 @@
 """An engine for tests: it plays scripts of token ids, with every fault that speech models were seen to make.
 
-The server under test runs with ORPHEUS_LM_ENGINE=support.scripted_engine:ScriptedEngine, this folder's parent on PYTHONPATH, and
+The server under test runs with this file in orpheus_lm's version folder (support.scripted_server), `scripted_engine:ScriptedEngine` as
+engine, and
 SCRIPTED_ENGINE_FILE naming a file of `write_scripts`, which is read anew for every request: a test may change it while the server
 runs. A request is played the script of its SEED (segment n of a text has SEED + n), or else the default one.
 """

@@ -14,8 +14,8 @@ __all__ = ["Engine", "EngineError", "EngineOptions", "Generation", "Sampling", "
 def create_engine(name: str, folder: Path, options: EngineOptions) -> Engine:
     """`openvino`, or `package.module:Class` for an engine of one's own.
 
-    Such a class is imported from PYTHONPATH, called as Class(folder, options) and must satisfy `Engine`. Raises ValueError for a name that
-    cannot be resolved.
+    Such a class lies in the model's version folder (the isolated Python of Triton's stub ignores PYTHONPATH), is called as
+    Class(folder, options) and must satisfy `Engine`. Raises ValueError for a name that cannot be resolved.
     """
     if name == "openvino":
         from .openvino import OpenVinoEngine
