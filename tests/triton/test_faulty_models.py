@@ -7,10 +7,11 @@ import time
 import numpy as np
 import pytest
 from speech_lm.segments import split_text
+from speech_lm.voice import load_voice
 from support.raw import Response, ask, decode, raw_stream, text
 from support.scripted_engine import Script
 from support.scripted_server import CODEBOOK_SIZE, ScriptedServer, audio, start_scripted
-from support.server import StartServer
+from support.server import MODEL_REPOSITORY, StartServer
 from tritonclient.utils import InferenceServerException
 
 
@@ -74,7 +75,7 @@ def test_every_length_and_chunk_size(scripted: ScriptedServer, frames: int, chun
 def test_a_long_text_is_spoken_whole_in_order_and_without_a_seam(scripted: ScriptedServer, characters: int) -> None:
     """Each segment has a script of its own; together they decode as one utterance."""
     said = ("The quick brown fox jumps over the lazy dog. " * (characters // 45 + 1))[:characters]
-    segments = split_text(said.strip(), 200)
+    segments = split_text(said.strip(), load_voice(MODEL_REPOSITORY / "orpheus_lm/1/pocket").length.max_segment_characters)
     scripts = {seed: Script(frames=3 + seed % 4, codes_seed=seed, update_tokens=50) for seed in range(len(segments))}
     scripted.play(by_seed=scripts)
     samples = audio(scripted.speak(seed=0, said=said))
