@@ -44,8 +44,12 @@ def speak(url: str, text: str, seed: int, timeout_s: float) -> Answer:
     inputs[1].set_data_from_numpy(np.array([seed], np.int64))
     events: queue.Queue[tuple[Any, Any]] = queue.Queue()
     chunks: list[npt.NDArray[np.int16]] = []
+
+    def collect(result: Any, error: Any) -> None:
+        events.put((result, error))
+
     with triton.InferenceServerClient(url) as client:
-        client.start_stream(lambda result, error: events.put((result, error)))
+        client.start_stream(collect)
         client.async_stream_infer(MODEL, inputs, enable_empty_final_response=True)
         reason = ""
         while not reason:
@@ -112,10 +116,10 @@ def measure_server(args: argparse.Namespace, teacher: Teacher, sentences: list[t
 
 def measure_codec(folder: Path, teacher: Teacher, sentences: list[tuple[str, list[str]]]) -> dict[str, float]:
     # torch and snac are needed for this part only.
+    import pystoi
     from pocket_voice.codec import load_codec
     from pocket_voice.layout import SAMPLE_RATE_HZ
     from pocket_voice.speaking import through_codec
-    from pystoi import stoi
 
     model, encoder = load_codec(folder)
     hear_teacher, hear_codec, of_teacher, of_codec = Recogniser(), Recogniser(), WordErrors(), WordErrors()
@@ -125,7 +129,7 @@ def measure_codec(folder: Path, teacher: Teacher, sentences: list[tuple[str, lis
         made = through_codec(model, encoder, real)
         of_teacher.add(compare(said, hear_teacher(real.audio)))
         of_codec.add(compare(said, hear_codec(made)))
-        stois.append(float(stoi(real.audio, made, SAMPLE_RATE_HZ)))
+        stois.append(float(pystoi.stoi(real.audio, made, SAMPLE_RATE_HZ)))
     return {
         "word_error": round(of_codec.rate, 3), "teacher_word_error": round(of_teacher.rate, 3),
         "stoi": round(float(np.mean(stois)), 3),

@@ -61,7 +61,7 @@ def main() -> None:
     for sentence in args.sentence:
         real = teacher.speak(teacher.phonemize(sentence), np.random.default_rng(0))
         voices = {"teacher": real.audio} | {name: through_codec(*codec, real) for name, codec in codecs.items()}
-        path = args.out / (re.sub(r"\W+", "_", sentence.lower()).strip("_")[:40] + ".png")
+        path = args.out / (re.sub(r"\W+", "_", sentence.lower()).strip("_")[:60] + ".png")
         draw(path, sentence, voices)
         print(path)
 
