@@ -83,7 +83,7 @@ class Discriminator(nn.Module):
             for layer in inner:
                 x = F.leaky_relu(layer(x), 0.2)
                 features.append(x)
-            scores.append(last(x))
+            scores.append(last(x).float())
         return Judgement(scores, features)
 
 
