@@ -27,12 +27,11 @@ def random_snac() -> Any:
     return model
 
 
-def export_random_snac(model: Any, checkpoint: Path, out: Path) -> None:
-    """Write the model as a checkpoint folder, then export that as a user would."""
+def save_snac(model: Any, checkpoint: Path, config: dict[str, Any] = SNAC_24KHZ) -> Path:
+    """As a checkpoint folder; config: what the model was made with."""
     import torch
-    from export_codec import export, load_snac
 
     checkpoint.mkdir(parents=True, exist_ok=True)
-    (checkpoint / "config.json").write_text(json.dumps(SNAC_24KHZ))
+    (checkpoint / "config.json").write_text(json.dumps(config))
     torch.save(model.state_dict(), checkpoint / "pytorch_model.bin")
-    export(load_snac(checkpoint), checkpoint / "config.json", out)
+    return checkpoint

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from embedded.running import RunningServer
 from numpy.typing import NDArray
+from support.model_config import MODEL_REPOSITORY
 from support.raw import Response, ask, decode, frames_of, text
+from support.whole import on_onnxruntime, whole_decode
 from tritonclient.utils import InferenceServerException
 
 TEXT = "The train to London leaves at half past nine."
@@ -21,9 +23,9 @@ def speak(server: RunningServer, **options: Any) -> list[Response]:
 
 @pytest.fixture(scope="module")
 def whole(server: RunningServer) -> NDArray[np.int16]:
-    """The utterance's codes straight from the language model, decoded in one piece."""
+    """The utterance's codes straight from the language model, decoded here in one piece."""
     windows = ask(server.grpc_url, "orpheus_lm", {"TEXT": text(TEXT), "SEED": np.array([SEED], np.int64), "STANDALONE": np.array([True])})
-    return decode(server.grpc_url, frames_of(windows))
+    return whole_decode(on_onnxruntime(MODEL_REPOSITORY / "snac_decoder/1/pocket"), frames_of(windows))
 
 
 @pytest.mark.parametrize("chunk_frames", [0, 1, 2, 3, 4, 8])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,10 +12,11 @@ import numpy as np
 import triton_python_backend_utils as pb_utils
 from numpy.typing import NDArray
 from snac_codec.acks import Acknowledger
-from snac_codec.batching import decode_windows, group_by_shape
-from snac_codec.decoder import OnnxDecoder, warm_up
+from snac_codec.batching import decode_windows
+from snac_codec.engines import create_engine
 from snac_codec.metrics import BATCH_ROWS_BUCKETS, FAMILIES
 from snac_codec.settings import load_settings
+from snac_codec.tiles import cut
 from snac_codec.window import InvalidWindow, Window, parse_window
 
 WINDOW_INPUTS = ("CODES", "EMIT", "FIRST_FRAME")
@@ -27,16 +27,14 @@ class TritonPythonModel:
         parameters = {key: value["string_value"] for key, value in json.loads(args["model_config"])["parameters"].items()}
         self._settings = load_settings(parameters)
         folder = self._settings.path(Path(args["model_repository"]) / args["model_version"])
-        self._decoder = OnnxDecoder(folder)
-        self._pool = ThreadPoolExecutor(self._settings.threads or os.cpu_count() or 1, thread_name_prefix="decode")
+        self._engine = create_engine(self._settings, folder)
+        self._pool = ThreadPoolExecutor(self._engine.calls, thread_name_prefix="decode")
         self._acknowledger = Acknowledger()
         self._metrics = Counters()
-        warm_up(self._decoder, range(1, self._settings.warm_frames + 1), batch=1)
-        if self._settings.max_rows > 1:
-            warm_up(self._decoder, range(1, self._settings.warm_frames + 1), batch=self._settings.max_rows)
 
     def finalize(self) -> None:
         self._pool.shutdown()
+        self._engine.close()
 
     def execute(self, requests: list[Any]) -> list[Any]:
         """One response per request, in order. A window that is wrong, or whose forward fails, gets its own error; the others are served."""
@@ -45,7 +43,7 @@ class TritonPythonModel:
         self._acknowledger.batch_started({ticket[0] for ticket in tickets})
         answers: list[Any] = [None] * len(requests)
         rows, windows = self._parse(requests, answers)
-        for at, result in decode_windows(self._decoder, windows, self._settings.max_rows, self._pool):
+        for at, result in decode_windows(self._engine, windows, self._pool):
             request = requests[rows[at]]
             answers[rows[at]] = (
                 _error("INTERNAL", f"the codec failed: {result}") if isinstance(result, Exception) else _speech(request, result)
@@ -62,7 +60,7 @@ class TritonPythonModel:
         for row, request in enumerate(requests):
             tensors = {name: _input(request, name) for name in WINDOW_INPUTS}
             try:
-                windows.append(parse_window(tensors, self._decoder.config, self._settings.max_frames))
+                windows.append(parse_window(tensors, self._engine.config, self._settings.max_frames))
                 rows.append(row)
             except InvalidWindow as error:
                 answers[row] = _error("INVALID_ARGUMENT", str(error))
@@ -75,7 +73,9 @@ class TritonPythonModel:
     def _count(self, windows: list[Window], answers: list[Any], seconds: float) -> None:
         self._metrics.add("snac_decoder_windows_total", len(answers))
         self._metrics.add("snac_decoder_batches_total", 1)
-        self._metrics.add("snac_decoder_forwards_total", sum(1 for _ in group_by_shape(windows, self._settings.max_rows)))
+        self._metrics.add(
+            "snac_decoder_tiles_total", sum(len(cut(0, window, self._engine.config, self._engine.sizes)) for window in windows)
+        )
         self._metrics.add("snac_decoder_samples_total", sum(window.n_samples for window in windows))
         self._metrics.add("snac_decoder_errors_total", sum(answer.has_error() for answer in answers))
         self._metrics.add("snac_decoder_decode_seconds_total", seconds)

@@ -1,4 +1,4 @@
-"""Two codecs: the embedded voice's, and the full SNAC 24 kHz architecture with random weights."""
+"""Two codecs, the embedded voice's and the full SNAC 24 kHz architecture with random weights, on the engines that run on a processor."""
 
 from __future__ import annotations
 
@@ -6,15 +6,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from snac_codec.decoder import OnnxDecoder
+from snac_codec.engines.base import Engine
+from snac_codec.engines.openvino import OpenVinoEngine
 from support import random_snac as snac
+from support.whole import on_onnxruntime
 
 POCKET = Path(__file__).parents[3] / "model_repository/snac_decoder/1/pocket"
+SIZES = (2, 4, 8, 16, 32)
 
 
 @pytest.fixture(scope="session")
-def pocket() -> OnnxDecoder:
-    return OnnxDecoder(POCKET)
+def pocket() -> Engine:
+    return OpenVinoEngine(POCKET, SIZES, threads=2)
+
+
+@pytest.fixture(scope="session")
+def pocket_onnx() -> Engine:
+    """Takes tiles of any size: a whole utterance as one, which has no seams."""
+    return on_onnxruntime(POCKET)
 
 
 @pytest.fixture(scope="session")
@@ -23,12 +32,19 @@ def random_snac() -> Any:
 
 
 @pytest.fixture(scope="session")
-def snac_folder(random_snac: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def checkpoint(random_snac: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return snac.save_snac(random_snac, tmp_path_factory.mktemp("checkpoint"))
+
+
+@pytest.fixture(scope="session")
+def snac_folder(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from export_codec import export
+
     out = tmp_path_factory.mktemp("snac")
-    snac.export_random_snac(random_snac, tmp_path_factory.mktemp("checkpoint"), out)
+    export(checkpoint, out)
     return out
 
 
 @pytest.fixture(scope="session")
-def snac_24khz(snac_folder: Path) -> OnnxDecoder:
-    return OnnxDecoder(snac_folder)
+def snac_24khz(snac_folder: Path) -> Engine:
+    return on_onnxruntime(snac_folder)

@@ -14,7 +14,10 @@ from speech_lm.acks import AckTable
 
 CONFIG = CodecConfig(24000, (8, 8, 4, 2), (4, 2, 1), 4096, None, True)
 GOOD: dict[str, Any] = {"CODES": np.zeros((1, 21), np.int32), "EMIT": np.array([[0, 1024]]), "FIRST_FRAME": np.array([[5]])}
-PARAMETERS = {"folder": "pocket", "threads": "1", "max_rows": "1", "max_frames": "64", "warm_frames": "16"}
+PARAMETERS = {
+    "folder": "pocket", "engine": "openvino", "device": "cpu", "precision": "float32", "threads": "1", "max_rows": "1", "max_frames": "64",
+    "tile_latents": "8, 4,16",
+}  # fmt: skip
 
 
 def test_a_window() -> None:
@@ -55,7 +58,7 @@ def test_pcm_rounds_and_clamps() -> None:
 
 def test_settings() -> None:
     settings = load_settings(PARAMETERS | {"EXECUTION_ENV_PATH": "/x"}, {"SNAC_THREADS": "2", "SNAC_FOLDER": "/models/snac"})
-    assert (settings.threads, settings.max_rows) == (2, 1)
+    assert (settings.calls, settings.max_rows, settings.tile_latents) == (2, 1, (4, 8, 16))
     assert settings.path(Path("/repository/1")) == Path("/models/snac")
 
 
@@ -66,6 +69,8 @@ def test_settings() -> None:
         ({}, {"SNAC_THREAD": "1"}, "unknown environment variable SNAC_THREAD;"),
         ({}, {"SNAC_THREADS": "two"}, "threads must be a whole number from 0 on, not 'two'"),
         ({"max_rows": "0"}, {}, "max_rows must be a whole number from 1 on"),
+        ({"tile_latents": "4,,8"}, {}, "tile_latents must be whole numbers from 1 on with commas between, not '4,,8'"),
+        ({}, {"SNAC_ENGINE": "tensorflow"}, "engine must be one of openvino, onnxruntime, torch, not 'tensorflow'"),
     ],
 )
 def test_settings_that_do_not_fit_are_named(parameters: dict[str, str], environment: dict[str, str], message: str) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 
 CODES_PER_FRAME = 7
+SLOTS_OF_LEVEL = ((0,), (1, 4), (2, 3, 5, 6))
+"""Orpheus's order of a frame's codes, by level (canopyai/Orpheus-TTS, orpheus_tts/decoder.py)."""
 
 
 @dataclass(frozen=True)
@@ -57,3 +59,9 @@ def load_config(folder: Path) -> CodecConfig:
     if config.attn_window_size is not None:
         raise ValueError(f"{path}: a decoder with attention has no finite receptive field and cannot be streamed exactly")
     return config
+
+
+def check_codebook_size(path: Path, made_for: str | None, config: CodecConfig) -> None:
+    """made_for: what the decoder's file says. Raises ValueError where config.json says otherwise."""
+    if made_for != str(config.codebook_size):
+        raise ValueError(f"{path} was made for a codebook size of {made_for}, config.json says {config.codebook_size}")

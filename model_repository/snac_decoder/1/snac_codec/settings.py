@@ -8,29 +8,46 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 ENVIRONMENT_PREFIX = "SNAC_"
+MOST_STREAMS = 16
+"""Forwards side by side on a large machine: each costs memory for every tile size, and few windows are there at once."""
 
 
 @dataclass(frozen=True)
 class Settings:
     """A parameter `name` of config.pbtxt is overridden by the environment variable SNAC_NAME.
 
-    folder: the codec (config.json, decoder.onnx), absolute or relative to the model's version folder.
-    threads: forwards that run side by side, each on one core; 0 for as many as there are cores.
-    max_rows: windows of one length in one forward. A processor gains nothing from more: the activations leave its cache.
-    max_frames: longer windows are refused; every length up to warm_frames is warmed before the model is ready.
+    folder: the codec, absolute or relative to the model's version folder: config.json, and decoder.onnx or, for torch, SNAC's weights.
+    engine: openvino, onnxruntime or torch. device: cpu, cuda or (onnxruntime) tensorrt. precision: float32, float16 or bfloat16.
+    threads: forwards that run side by side on a processor, each on one core; 0 for as many as there are cores, at most 16.
+    max_rows: tiles in one forward, on a GPU.
+    max_frames: longer windows are refused.
+    tile_latents: sizes of the tiles that windows are cut into, in latents, with commas between; every one is warmed before the model is
+    ready.
     """
 
     folder: str
+    engine: str
+    device: str
+    precision: str
     threads: int
     max_rows: int
     max_frames: int
-    warm_frames: int
+    tile_latents: tuple[int, ...]
 
     def path(self, version_folder: Path) -> Path:
         return version_folder / self.folder
 
+    @property
+    def calls(self) -> int:
+        return self.threads or min(len(os.sched_getaffinity(0)), MOST_STREAMS)
 
-_LEAST = {"threads": 0, "max_rows": 1, "max_frames": 1, "warm_frames": 0}
+
+_LEAST = {"threads": 0, "max_rows": 1, "max_frames": 1}
+_CHOICES = {
+    "engine": ("openvino", "onnxruntime", "torch"),
+    "device": ("cpu", "cuda", "tensorrt"),
+    "precision": ("float32", "float16", "bfloat16"),
+}
 
 
 def load_settings(parameters: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> Settings:
@@ -52,4 +69,16 @@ def load_settings(parameters: Mapping[str, str], environment: Mapping[str, str] 
         if not values[name].isdecimal() or int(values[name]) < least:
             raise ValueError(f"{name} must be a whole number from {least} on, not {values[name]!r}")
         numbers[name] = int(values[name])
-    return Settings(folder=values["folder"], **numbers)
+    for name, choices in _CHOICES.items():
+        if values[name] not in choices:
+            raise ValueError(f"{name} must be one of {', '.join(choices)}, not {values[name]!r}")
+    return Settings(
+        values["folder"], values["engine"], values["device"], values["precision"], **numbers, tile_latents=_sizes(values["tile_latents"])
+    )
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise ValueError(f"tile_latents must be whole numbers from 1 on with commas between, not {text!r}")
+    return tuple(sorted({int(part) for part in parts}))
