@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -253,7 +253,7 @@ def _folded(weights: Weights, name: str) -> tuple[Tensor, Tensor | None]:
     for scale, direction in (("parametrizations.weight.original0", "parametrizations.weight.original1"), ("weight_g", "weight_v")):
         if f"{name}.{scale}" in weights:
             v = weights[f"{name}.{direction}"]
-            norm: Any = torch.linalg.vector_norm(v, dim=tuple(range(1, v.ndim)), keepdim=True)
+            norm = cast(Tensor, torch.linalg.vector_norm(v, dim=tuple(range(1, v.ndim)), keepdim=True))
             return weights[f"{name}.{scale}"] * v / norm, bias
     return weights[f"{name}.weight"], bias
 
