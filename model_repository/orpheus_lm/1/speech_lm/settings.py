@@ -17,7 +17,7 @@ ENVIRONMENT_PREFIX = "ORPHEUS_LM_"
 class Settings:
     """A parameter `name` of config.pbtxt is overridden by the environment variable ORPHEUS_LM_NAME.
 
-    engine: openvino, or module:Class for an engine of one's own, in the version folder.
+    engine: openvino, tensorrt_llm, or module:Class for an engine of one's own, in the version folder.
     folder: the voice (voice.json and its model), absolute or relative to the model's version folder.
     threads: of the engine, 0 for its own choice.
     max_streams: streams served at once; one more is refused with UNAVAILABLE.

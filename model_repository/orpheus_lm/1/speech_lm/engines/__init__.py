@@ -12,7 +12,7 @@ __all__ = ["Engine", "EngineError", "EngineOptions", "Generation", "Sampling", "
 
 
 def create_engine(name: str, folder: Path, options: EngineOptions) -> Engine:
-    """`openvino`, or `package.module:Class` for an engine of one's own.
+    """`openvino`, `tensorrt_llm`, or `package.module:Class` for an engine of one's own.
 
     Such a class lies in the model's version folder (the isolated Python of Triton's stub ignores PYTHONPATH), is called as
     Class(folder, options) and must satisfy `Engine`. Raises ValueError for a name that cannot be resolved.
@@ -21,9 +21,13 @@ def create_engine(name: str, folder: Path, options: EngineOptions) -> Engine:
         from .openvino import OpenVinoEngine
 
         return OpenVinoEngine(folder, options)
+    if name == "tensorrt_llm":
+        from .tensorrt_llm import TensorRtLlmEngine
+
+        return TensorRtLlmEngine(folder, options)
     module, colon, attribute = name.partition(":")
     if not colon:
-        raise ValueError(f"unknown engine {name!r}; known are 'openvino' and 'package.module:Class'")
+        raise ValueError(f"unknown engine {name!r}; known are 'openvino', 'tensorrt_llm' and 'package.module:Class'")
     try:
         kind = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
