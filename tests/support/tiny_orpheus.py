@@ -28,6 +28,7 @@ VOICE: dict[str, Any] = {
     "prompt": {"before": [128259, 128000], "template": "{voice}: {text}", "after": [128009, 128260, 128261, 128257]},
     "frontend": {"kind": "text", "file": "tokenizer.json"},
     "voices": ["tara", "leah", "jess", "leo", "dan", "mia", "zac", "zoe"],
+    "describes_voices": False,
     "sampling": {"temperature": 0.6, "top_p": 0.9, "top_k": 50, "repetition_penalty": 1.1},
     "length": {"base_frames": 100, "frames_per_character": 2.0, "max_segment_characters": 200},
     "codec": {"context_latents": 10, "latents_per_frame": 4, "samples_per_latent": 512, "sample_rate_hz": 24000},

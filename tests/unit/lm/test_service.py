@@ -30,7 +30,8 @@ END = 4
 SPACE = TokenSpace(audio_base=256, codebook_size=512, end_ids=frozenset({END}))
 VOICE = Voice(
     name="test", folder=Path("/nowhere"), tokens=SPACE, prompt=PromptFormat((1,), "{text}", (3,)), frontend=FrontendSpec("text", ""),
-    voices=("one", "two"), sampling=SamplingDefaults(0.6, 0.9, 0, 1.1), length=LengthRule(10, 2.0, 30), codec=CodecShape(10),
+    voices=("one", "two"), describes_voices=False, sampling=SamplingDefaults(0.6, 0.9, 0, 1.1), length=LengthRule(10, 2.0, 30),
+    codec=CodecShape(10),
 )  # fmt: skip
 SETTINGS = Settings(
     engine="fake", folder="", threads=0, max_streams=2, max_text_characters=1000, max_chunk_frames=8, comfort_ms=300, lookahead_latents=-1,

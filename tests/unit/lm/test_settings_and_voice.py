@@ -18,6 +18,7 @@ VOICE: dict[str, Any] = {
     "prompt": {"before": [1], "template": "{voice}: {text}", "after": [2, 3]},
     "frontend": {"kind": "text", "file": "tokenizer.json"},
     "voices": ["one", "two"],
+    "describes_voices": False,
     "sampling": {"temperature": 0.6, "top_p": 0.9, "top_k": 0, "repetition_penalty": 1.1},
     "length": {"base_frames": 12, "frames_per_character": 2.0, "max_segment_characters": 200},
     "codec": {"context_latents": 10, "latents_per_frame": 4, "samples_per_latent": 512, "sample_rate_hz": 24000},
@@ -72,6 +73,7 @@ def test_a_voice_is_read(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"voices": []}, "voices must be a list"),
+        ({"describes_voices": "yes"}, "describes_voices must be true or false"),
         ({"sampling": {"temperature": 1}}, r"sampling: unknown or missing keys \['repetition_penalty', 'top_k', 'top_p'\]"),
         ({"extra": 1}, r"unknown or missing keys \['extra'\]"),
         ({"tokens": 5}, "tokens must be an object"),

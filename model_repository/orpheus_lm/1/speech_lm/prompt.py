@@ -15,8 +15,8 @@ class PromptFormat:
     after: tuple[int, ...]
 
     def text_of(self, voice: str, spoken: str) -> str:
-        """The string to tokenise; `spoken` is put in as it is, whatever braces it holds."""
-        return "{text}".join(part.replace("{voice}", voice) for part in self.template.split("{text}")).replace("{text}", spoken)
+        """The string to tokenise; both are put in as they are, whatever braces they hold."""
+        return spoken.join(part.replace("{voice}", voice) for part in self.template.split("{text}"))
 
     def ids(self, text_ids: Sequence[int]) -> list[int]:
         return [*self.before, *text_ids, *self.after]

@@ -19,6 +19,7 @@ from .tokens import SLOTS_PER_FRAME
 from .voice import Voice
 
 MAX_SEED = 2**63 - 1
+MAX_DESCRIPTION_CHARACTERS = 500
 Default = TypeVar("Default", int, None)
 
 
@@ -119,9 +120,19 @@ def _voice(tensors: Tensors, voice: Voice) -> str:
     name = _string(tensors, "VOICE")
     if name is None:
         return voice.voices[0]
+    if voice.describes_voices:
+        return _description(name)
     if name not in voice.voices:
         raise InvalidRequest(f"VOICE {name[:40]!r} is unknown; voices are: {', '.join(voice.voices)}")
     return name
+
+
+def _description(text: str) -> str:
+    """Of a voice, in words. It is tokenised as text is, so it can no more become a control id."""
+    description = normalise(text)
+    if not description or len(description) > MAX_DESCRIPTION_CHARACTERS:
+        raise InvalidRequest(f"VOICE must describe a voice in 1 to {MAX_DESCRIPTION_CHARACTERS} characters, not {len(description)}")
+    return description
 
 
 def _real(tensors: Tensors, name: str, default: float, least: float, most: float, open_below: bool = False) -> float:

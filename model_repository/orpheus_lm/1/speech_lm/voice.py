@@ -6,6 +6,7 @@
       "prompt":  {"before": [ids], "template": "{voice}: {text}", "after": [ids]},
       "frontend": {"kind": "phonemes" | "text", "file": "characters.json" | "tokenizer.json"},
       "voices":  ["tara", ...],              the first is the default
+      "describes_voices": false,             true: VOICE may be any description in words, and `voices` holds examples
       "sampling": {"temperature", "top_p", "top_k", "repetition_penalty"},
       "length":  {"base_frames", "frames_per_character", "max_segment_characters"},
       "codec":   {"context_latents", "latents_per_frame", "samples_per_latent", "sample_rate_hz"}
@@ -64,6 +65,7 @@ class Voice:
     prompt: PromptFormat
     frontend: FrontendSpec
     voices: tuple[str, ...]
+    describes_voices: bool
     sampling: SamplingDefaults
     length: LengthRule
     codec: CodecShape
@@ -84,6 +86,9 @@ def load_voice(folder: Path) -> Voice:
     voices = tuple(map(str, top["voices"]))
     if not all(voices) or not voices:
         raise ValueError(f"{path}: voices must be a list of one or more names")
+    described = top["describes_voices"]
+    if not isinstance(described, bool):
+        raise ValueError(f"{path}: describes_voices must be true or false")
     return Voice(
         name=str(top["name"]),
         folder=folder,
@@ -91,6 +96,7 @@ def load_voice(folder: Path) -> Voice:
         prompt=prompt,
         frontend=_build(path, "frontend", top, FrontendSpec),
         voices=voices,
+        describes_voices=described,
         sampling=_build(path, "sampling", top, SamplingDefaults),
         length=_build(path, "length", top, LengthRule),
         codec=_build(path, "codec", top, CodecShape),
