@@ -1,6 +1,7 @@
 # Two environments, made on first use and remade when their requirement files change:
 #   .venv       the server and the client; no torch
 #   .venv-test  what tests, linters and exporters need besides; the real server under test still runs in .venv
+#   .venv-quantize  NVIDIA ModelOpt, for scripts/quantize_fp8.py alone
 
 PYTHON ?= python3
 SERVER := .venv/bin/python
@@ -10,7 +11,7 @@ OUT ?= demo.wav
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test lint types check format install install-test clean
+.PHONY: help demo serve test lint types check format doctor install install-test install-quantize clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -47,6 +48,12 @@ install: ## the server's environment, .venv
 install-test: ## the tests' environment, .venv-test
 	@$(PYTHON) scripts/install.py .venv-test requirements/test.txt --editable client
 
+install-quantize: ## the environment of scripts/quantize_fp8.py, .venv-quantize
+	@$(PYTHON) scripts/install.py .venv-quantize requirements/quantize.txt
+
+doctor: install ## check this installation: packages, folders, memory, GPU; ARGS="--json" and others
+	@$(SERVER) scripts/doctor.py $(ARGS)
+
 clean: ## remove the environments, caches and the demo's file
-	rm -rf .venv .venv-test .venv.log .venv-test.log .pytest_cache .ruff_cache .hypothesis demo.wav
+	rm -rf .venv .venv-test .venv-quantize .venv.log .venv-test.log .venv-quantize.log .pytest_cache .ruff_cache .hypothesis demo.wav
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""What scripts/doctor.py looks at: `facts` gathers, `checks` judges, `memory` counts bytes."""
