@@ -1,6 +1,6 @@
 """Export a Llama checkpoint to OpenVINO IR that OpenVINO GenAI's continuous batching serves.
 
-    python scripts/export_lm.py CHECKPOINT OUT --precision f16
+    python scripts/export_lm.py CHECKPOINT OUT --precision int4
 
 CHECKPOINT is a Hugging Face folder: config.json and model.safetensors, or its shards and their index. Written: OUT/openvino_model.xml and
 .bin, and a copy of config.json, where the server reads how long a context the model was trained for. Needs openvino and numpy only, and

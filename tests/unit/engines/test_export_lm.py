@@ -11,6 +11,7 @@ import numpy as np
 import openvino as ov
 import pytest
 from export_lm import export
+from llama_ir.weights import packed, quantised_to_nibbles
 from numpy.typing import NDArray
 from speech_lm.engines import EngineOptions, Sampling
 from speech_lm.engines.openvino import OpenVinoEngine
@@ -155,7 +156,7 @@ def test_logits_are_those_of_llama(tmp_path: Path, config: dict[str, Any], dtype
         np.testing.assert_allclose(exported.logits(IDS, pieces, left_padding), wanted, atol=2e-3)
 
 
-@pytest.mark.parametrize(("precision", "relative_error"), [("f16", 2e-3), ("int8", 5e-2)])
+@pytest.mark.parametrize(("precision", "relative_error"), [("f16", 2e-3), ("int8", 5e-2), ("int4", 0.5)])
 def test_smaller_precisions_stay_close_and_small(tmp_path: Path, precision: str, relative_error: float) -> None:
     weights = make_checkpoint(tmp_path / "checkpoint", LIKE_LLAMA_3_2)
     model = export(tmp_path / "checkpoint", tmp_path / precision, precision)
@@ -164,6 +165,51 @@ def test_smaller_precisions_stay_close_and_small(tmp_path: Path, precision: str,
     assert 0 < error.std() < relative_error * wanted.std()
     whole = export(tmp_path / "checkpoint", tmp_path / "f32", "f32")
     assert model.with_suffix(".bin").stat().st_size < 0.6 * whole.with_suffix(".bin").stat().st_size
+
+
+def as_stored(name: str, tensor: Array, precision: str) -> Array:
+    """What a reader of the IR's format would make of a tensor, group by group, in double precision."""
+    if tensor.ndim == 1:
+        return tensor
+    if precision == "int8" or name in ("model.embed_tokens.weight", "lm_head.weight"):
+        scale = np.abs(tensor).max(1, keepdims=True) / 127
+        return np.rint(tensor / scale) * scale
+    groups = tensor.reshape(-1, math.gcd(tensor.shape[1], 64))
+    low, high = np.minimum(groups.min(1, keepdims=True), 0), np.maximum(groups.max(1, keepdims=True), 0)
+    scale = ((high - low) / 15).astype(np.float16).astype(np.float64)
+    zero = np.rint(-low / scale)
+    return ((np.clip(np.rint(groups / scale) + zero, 0, 15) - zero) * scale).reshape(tensor.shape)
+
+
+@pytest.mark.parametrize("precision", ["int8", "int4"])
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+def test_the_graph_reads_what_was_rounded(tmp_path: Path, precision: str, tied: bool) -> None:
+    """The rounded weights in the reference, so that only the order of sums and half-way cases are left: a wrong nibble order, zero point or
+    group shows. Measured against the whole spread of the logits."""
+    config = LIKE_LLAMA_3_2 | {"tie_word_embeddings": tied}
+    weights = make_checkpoint(tmp_path / "checkpoint", config)
+    exported = Exported(export(tmp_path / "checkpoint", tmp_path / "ir", precision))
+    wanted = reference_logits(config, {name: as_stored(name, tensor, precision) for name, tensor in weights.items()}, IDS)
+    assert np.abs(exported.logits(IDS) - wanted).max() < 1e-2 * wanted.std()
+
+
+@pytest.mark.parametrize("shape", [(3, 64), (5, 1, 7), (2, 4, 16)])
+def test_nibbles_round_to_the_nearest(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    x.flat[0] = 0
+    integers, zeros, scales = quantised_to_nibbles(x)
+    assert (integers.max(), zeros.max()) <= (15, 15)
+    back = (integers.astype(np.float32) - zeros) * scales.astype(np.float32)
+    assert back.flat[0] == 0
+    assert (np.abs(back - x) <= 1.01 * scales.astype(np.float32)).all()  # half a step, and as much again where the zero point was rounded
+    both = packed(integers)
+    np.testing.assert_array_equal(np.stack([both & 15, both >> 4], 1).reshape(-1)[: integers.size], integers.reshape(-1))
+
+
+@pytest.mark.parametrize("x", [np.zeros((2, 8)), np.full((2, 8), 0.5), np.full((2, 8), -3.0), np.full((2, 8), 1e-9)])
+def test_nibbles_of_uniform_groups(x: Array) -> None:
+    integers, zeros, scales = quantised_to_nibbles(x.astype(np.float32))
+    np.testing.assert_allclose((integers.astype(np.float32) - zeros) * scales.astype(np.float32), x, rtol=2e-3, atol=1e-8)
 
 
 def test_continuous_batching_says_what_llama_says(tmp_path: Path) -> None:
