@@ -118,7 +118,7 @@ def packed(integers: NDArray[np.uint8]) -> NDArray[np.uint8]:
     flat = integers.reshape(-1)
     if flat.size % 2:
         flat = np.append(flat, np.uint8(0))
-    return flat[0::2] | (flat[1::2] << 4)
+    return np.bitwise_or(flat[0::2], np.left_shift(flat[1::2], 4), dtype=np.uint8)
 
 
 def _nibbles(packed_bytes: NDArray[np.uint8], shape: tuple[int, ...]) -> Any:

@@ -58,14 +58,19 @@ CONFIG: dict[str, Any] = {
 def build(out: Path, seed: int = 0, precision: str = "int8") -> Path:
     """Make everything below `out`; -> the voice's folder (voice.json, tokenizer.json and the exported model)."""
     checkpoint, voice = out / "checkpoint", out / "voice"
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    (checkpoint / "config.json").write_text(json.dumps(CONFIG))
-    (checkpoint / "tokenizer.json").write_text(json.dumps(tokenizer()))
-    safetensors.numpy.save_file(weights(seed), checkpoint / "model.safetensors")
+    build_checkpoint(checkpoint, seed)
     export(checkpoint, voice, precision)
     (voice / "voice.json").write_text(json.dumps(VOICE))
     (voice / "tokenizer.json").write_text((checkpoint / "tokenizer.json").read_text())
     return voice
+
+
+def build_checkpoint(folder: Path, seed: int = 0) -> None:
+    """The Hugging Face folder alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer()))
+    safetensors.numpy.save_file(weights(seed), folder / "model.safetensors")
 
 
 def weights(seed: int) -> dict[str, NDArray[np.float16]]:

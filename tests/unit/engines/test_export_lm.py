@@ -11,6 +11,8 @@ import numpy as np
 import openvino as ov
 import pytest
 from export_lm import export
+from llama_ir.config import load_config
+from llama_ir.size import exported_bytes
 from llama_ir.weights import packed, quantised_to_nibbles
 from numpy.typing import NDArray
 from speech_lm.engines import EngineOptions, Sampling
@@ -191,6 +193,22 @@ def test_the_graph_reads_what_was_rounded(tmp_path: Path, precision: str, tied: 
     exported = Exported(export(tmp_path / "checkpoint", tmp_path / "ir", precision))
     wanted = reference_logits(config, {name: as_stored(name, tensor, precision) for name, tensor in weights.items()}, IDS)
     assert np.abs(exported.logits(IDS) - wanted).max() < 1e-2 * wanted.std()
+
+
+@pytest.mark.parametrize("precision", ["f32", "f16", "int8", "int4"])
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+def test_the_size_is_known_before(tmp_path: Path, precision: str, tied: bool) -> None:
+    """Wide enough that norms and scales of rows are little beside the matrices."""
+    config = LIKE_LLAMA_3_2 | {
+        "hidden_size": 512,
+        "intermediate_size": 1024,
+        "vocab_size": 1000,
+        "head_dim": 128,
+        "tie_word_embeddings": tied,
+    }
+    make_checkpoint(tmp_path / "checkpoint", config)
+    size = export(tmp_path / "checkpoint", tmp_path / "ir", precision).with_suffix(".bin").stat().st_size
+    assert exported_bytes(load_config(tmp_path / "checkpoint"), precision) == pytest.approx(size, rel=0.02)
 
 
 @pytest.mark.parametrize("shape", [(3, 64), (5, 1, 7), (2, 4, 16)])
