@@ -3,9 +3,9 @@
     python scripts/make_voice.py CHECKPOINT OUT --voice VOICE_JSON --precision int4
 
 CHECKPOINT holds config.json, tokenizer.json and safetensors of a Llama; VOICE_JSON is the voice.json that describes it: control ids,
-prompt, voices (model_repository/orpheus_lm/1/speech_lm/voice.py). OUT, which must not exist, gets voice.json, the tokenizer and the model as
-OpenVINO IR; ORPHEUS_LM_FOLDER names it to the server. All is checked against each other first, and OUT appears whole or not at all.
-Runs in the server's environment, without torch. Memory and time: docs/weights.md.
+prompt, voices (model_repository/orpheus_lm/1/speech_lm/voice.py, examples in presets/). OUT, which must not exist, gets voice.json, the
+tokenizer and the model as OpenVINO IR; ORPHEUS_LM_FOLDER names it to the server. All is checked against each other first, and OUT
+appears whole or not at all. Runs in the server's environment, without torch. Memory and time: docs/weights.md.
 """
 
 from __future__ import annotations

@@ -23,11 +23,11 @@ def mel_to_hz(mel: torch.Tensor) -> torch.Tensor:
     return 700 * (10 ** (mel / 2595) - 1)
 
 
-def mel_filters(fft_size: int, bins: int) -> torch.Tensor:
-    """Triangular filters from 0 to half the sample rate, float32 [bins, fft_size // 2 + 1]."""
-    highest_hz = SAMPLE_RATE_HZ / 2
-    edges = mel_to_hz(torch.linspace(0, float(hz_to_mel(torch.tensor(highest_hz))), bins + 2))
-    hz = torch.linspace(0, highest_hz, fft_size // 2 + 1)
+def mel_filters(fft_size: int, bins: int, lowest_hz: float = 0, highest_hz: float = SAMPLE_RATE_HZ / 2) -> torch.Tensor:
+    """Triangular filters, evenly spaced in mel, float32 [bins, fft_size // 2 + 1]."""
+    lowest, highest = hz_to_mel(torch.tensor([lowest_hz, highest_hz])).tolist()
+    edges = mel_to_hz(torch.linspace(lowest, highest, bins + 2))
+    hz = torch.linspace(0, SAMPLE_RATE_HZ / 2, fft_size // 2 + 1)
     rising = (hz[None] - edges[:-2, None]) / (edges[1:-1] - edges[:-2])[:, None]
     falling = (edges[2:, None] - hz[None]) / (edges[2:] - edges[1:-1])[:, None]
     return torch.minimum(rising, falling).clamp(min=0)

@@ -46,6 +46,40 @@ class SpectralLoss(nn.Module):
         return total / len(RESOLUTIONS)
 
 
+class EnvelopeLoss(nn.Module):
+    """L1 of mel cepstra and of their first and second differences in time: the shape of the vocal tract without the harmonics.
+
+    What recognisers have long been built on (Davis and Mermelstein 1980): 25 bands of 130 to 6,800 Hz, windows of 25.6 ms every 10 ms,
+    the first 13 coefficients. Each coefficient counts in units of its own spread in the real speech of the batch.
+    """
+
+    BANDS, COEFFICIENTS, LOWEST_HZ, HIGHEST_HZ = 25, 13, 130.0, 6800.0
+    WINDOW, FFT, STEP = 614, 1024, 240
+
+    def __init__(self) -> None:
+        super().__init__()
+        band = torch.arange(self.BANDS) + 0.5
+        cosines = torch.cos(torch.pi / self.BANDS * torch.arange(self.COEFFICIENTS)[:, None] * band)
+        self.register_buffer("window", torch.hann_window(self.WINDOW), persistent=False)
+        self.register_buffer("mel", mel_filters(self.FFT, self.BANDS, self.LOWEST_HZ, self.HIGHEST_HZ), persistent=False)
+        self.register_buffer("cosines", cosines, persistent=False)
+
+    def forward(self, made: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+        """made and real float32 [batch, samples] -> scalar."""
+        spectrum = torch.stft(torch.cat([made, real]), self.FFT, self.STEP, self.WINDOW, self.get_buffer("window"), return_complex=True)
+        power = spectrum.real.square() + spectrum.imag.square()
+        cepstra = self.get_buffer("cosines") @ (self.get_buffer("mel") @ power).clamp(min=1e-4).log()
+        first = cepstra[..., 4:] - cepstra[..., :-4]
+        second = first[..., 2:] - first[..., :-2]
+        return torch.stack([_distance_in_spreads(x) for x in (cepstra, first, second)]).mean()
+
+
+def _distance_in_spreads(both: torch.Tensor) -> torch.Tensor:
+    made, real = both.chunk(2)
+    spread = real.std((0, 2), keepdim=True) + 1e-3
+    return F.l1_loss(made / spread, real / spread)
+
+
 class Judgement(NamedTuple):
     scores: list[torch.Tensor]  # one map of scores for each resolution
     features: list[torch.Tensor]  # every inner feature map

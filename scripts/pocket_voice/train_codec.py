@@ -25,7 +25,7 @@ from pocket_voice.budget import Budget, RateShape
 from pocket_voice.codebooks import DeadCodes, start_from_kmeans
 from pocket_voice.codec import Quantized, prepare_for_compile, quantize, save_codec, snac_config
 from pocket_voice.features import FeatureEncoder
-from pocket_voice.losses import Discriminator, SpectralLoss, fooling_loss, judge_loss, matching_loss
+from pocket_voice.losses import Discriminator, EnvelopeLoss, SpectralLoss, fooling_loss, judge_loss, matching_loss
 from pocket_voice.segments import MARGIN, MARGIN_LATENTS, Segments
 
 COMMITMENT_WEIGHT, FOOLING_WEIGHT, MATCHING_WEIGHT = 0.25, 0.05, 0.2
@@ -63,7 +63,7 @@ class Trainer:
             self.progress.step = args.free_steps + 1  # the codebooks are there
         self.first_step = self.progress.step
         self.segments = Segments(args.speech, args.frames, seed=self.first_step)
-        self.spectral, self.dead_codes = SpectralLoss(), DeadCodes(self.model)
+        self.spectral, self.envelope, self.dead_codes = SpectralLoss(), EnvelopeLoss(), DeadCodes(self.model)
         self.decode = self.model.decoder if args.eager else torch.compile(prepare_for_compile(self.model.decoder))
 
     def parts(self) -> dict[str, Any]:
@@ -124,7 +124,8 @@ class Trainer:
         seen = self.coded(latents)
         made = self.decode(seen.latents if seen else latents)[:, 0]
         spectral = self.spectral(made, real)
-        loss, shown = spectral, {"spectral": spectral.item()}
+        envelope = self.envelope(made, real)
+        loss, shown = spectral + self.args.envelope_weight * envelope, {"spectral": spectral.item(), "envelope": envelope.item()}
         if seen and not self.args.freeze_codes:
             loss = loss + COMMITMENT_WEIGHT * seen.loss
             shown["commitment"] = seen.loss.item()
@@ -178,6 +179,7 @@ def main() -> None:
     parser.add_argument(
         "--adversarial-share", type=float, default=0.5, help="share of the budget before the discriminator joins; 1 = never"
     )
+    parser.add_argument("--envelope-weight", type=float, default=1.0, help="of the distance of cepstra (losses.EnvelopeLoss)")
     parser.add_argument("--freeze-codes", action="store_true", help="train the decoder alone")
     parser.add_argument("--float32", action="store_true", help="no bfloat16 in the discriminator, for processors without it")
     parser.add_argument("--threads", type=int, default=2)

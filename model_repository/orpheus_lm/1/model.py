@@ -1,8 +1,7 @@
 """Triton's adapter of `speech_lm`: the only file of this model that knows pb_utils.
 
 Three threads: Triton's calls `execute`, which only parses; the event loop runs the streams; the sender makes the blocking round trips to
-the
-server (responses, metrics, polls for cancelled calls) one at a time.
+the server (responses, metrics, polls for cancelled calls) one at a time.
 """
 
 from __future__ import annotations
