@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import snac_codec.settings
 import speech_lm.settings
+from speech_lm.stream import CODEC_QUEUE_S
 from support.model_config import MODEL_REPOSITORY, MODELS, TensorType, config_text, inputs, outputs, parameters, parse_config
 
 SPEECH_INPUTS = {
@@ -104,6 +105,7 @@ def test_the_codec_batches_windows_of_different_streams_and_lengths() -> None:
     assert config.max_batch_size >= 16
     assert config.HasField("dynamic_batching")
     assert 0 < config.dynamic_batching.max_queue_delay_microseconds <= 30_000
+    assert config.dynamic_batching.max_queue_delay_microseconds == pytest.approx(CODEC_QUEUE_S * 1e6), "what streams plan with"
     ragged = {t.name: t.allow_ragged_batch for t in config.input if -1 in t.dims}
     assert ragged == {"CODES": True}, "a window of another length would close the batch"
     assert not any(t.optional for t in config.input), "with an optional input Triton compares inputs and splits batches"

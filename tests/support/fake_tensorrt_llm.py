@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 API: dict[str, Any] = json.loads(Path(__file__).with_name("tensorrt_llm_api.json").read_text())
+MODULES = ("tensorrt_llm", "tensorrt_llm.llmapi")
 Speak = Callable[[Sequence[int], Sequence[int]], int]
 """(prompt, said so far) -> the likeliest next token."""
 
@@ -154,11 +155,10 @@ class Library:
     llms: list[LLM] = field(default_factory=list[LLM])
 
 
-@contextmanager
-def installed(version: str, speak: Speak, takes_trtllm_sampler: bool = True) -> Generator[Library]:
-    """`import tensorrt_llm` finds this while the block runs."""
+def install(version: str, speak: Speak, takes_trtllm_sampler: bool = True) -> Library:
+    """From now on `import tensorrt_llm` finds the fake."""
     library = Library(version, speak, takes_trtllm_sampler)
-    modules = {"tensorrt_llm": ModuleType("tensorrt_llm"), "tensorrt_llm.llmapi": ModuleType("tensorrt_llm.llmapi")}
+    modules = {name: ModuleType(name) for name in MODULES}
     top: Any = modules["tensorrt_llm"]
     llmapi: Any = modules["tensorrt_llm.llmapi"]
 
@@ -169,8 +169,14 @@ def installed(version: str, speak: Speak, takes_trtllm_sampler: bool = True) -> 
     top.__version__, top.LLM, top.SamplingParams, top.llmapi = version, make, SamplingParams, llmapi
     llmapi.KvCacheConfig, llmapi.CudaGraphConfig = KvCacheConfig, CudaGraphConfig
     sys.modules.update(modules)
+    return library
+
+
+@contextmanager
+def installed(version: str, speak: Speak, takes_trtllm_sampler: bool = True) -> Generator[Library]:
+    """The same while the block runs."""
     try:
-        yield library
+        yield install(version, speak, takes_trtllm_sampler)
     finally:
-        for name in modules:
+        for name in MODULES:
             del sys.modules[name]

@@ -96,6 +96,12 @@ def test_health_that_speaks_notices_more(scripted: Scripted) -> None:
     assert main(["health", "--speak", "--url", server.url]) == 4
 
 
+def test_a_full_server_is_healthy(scripted: Scripted, capsys: pytest.CaptureFixture[str]) -> None:
+    server = scripted({"Yes.": [Fail("[UNAVAILABLE] all 32 streams are in use; try again later")]})
+    assert main(["health", "--speak", "--url", server.url]) == 0
+    assert "speaks           busy" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("script", "flags", "code", "kind"),
     [

@@ -24,7 +24,8 @@ TRITONS = {"nv_inference_queue_duration_us", "nv_inference_request_success", "nv
 
 
 def load(path: Path) -> Any:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+    return documents[0] if len(documents) == 1 else documents
 
 
 def versions() -> dict[str, str]:
