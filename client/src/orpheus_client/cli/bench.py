@@ -8,17 +8,12 @@ import contextlib
 import json
 import signal
 import time
-from collections import Counter
-from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-
 from ..async_client import AsyncClient
-from ..errors import OrpheusError
+from ..measuring import Run, speak, summarise
 from ..speech import SpeechOptions
-from ..timings import Timings
 from .arguments import client_options, speech_options
 from .exit_codes import ExitCode
 
@@ -29,16 +24,6 @@ TEXTS = (
     "It rained all night, but the morning was clear and bright.",
     "She asked him whether the letter had arrived yet.",
 )
-# Three times the pace of conversation (150 English words a minute, 6 characters each): a shorter utterance cannot hold its text.
-IMPOSSIBLE_CHARACTERS_PER_S = 45
-
-
-@dataclass(frozen=True)
-class Run:
-    """One utterance. failure: the kind of its error, "" where it is whole."""
-
-    timings: Timings
-    failure: str
 
 
 def bench(arguments: argparse.Namespace) -> ExitCode:
@@ -95,49 +80,11 @@ async def _measure(arguments: argparse.Namespace, texts: Sequence[str], warmup: 
 async def _speak_all(client: AsyncClient, texts: Sequence[str], n: int, concurrency: int, options: SpeechOptions) -> list[Run]:
     free = asyncio.Semaphore(concurrency)
 
-    async def speak(text: str) -> Run:
+    async def one(text: str) -> Run:
         async with free:
-            return await _speak(client, text, options)
+            return await speak(client, text, options)
 
-    return await asyncio.gather(*(speak(texts[number % len(texts)]) for number in range(n)))
-
-
-async def _speak(client: AsyncClient, text: str, options: SpeechOptions) -> Run:
-    failure = ""
-    async with client.stream(text, **options) as speech:
-        try:
-            async for _ in speech:
-                pass
-        except OrpheusError as error:
-            failure = type(error).__name__
-    timings = speech.timings
-    if not failure and timings.audio_s * IMPOSSIBLE_CHARACTERS_PER_S < len(text):
-        failure = "TooShort"
-    return Run(timings, failure)
-
-
-def summarise(runs: Sequence[Run], wall_s: float) -> dict[str, Any]:
-    """Figures of the whole utterances; failed ones are counted by kind and measured nowhere."""
-    whole = [run.timings for run in runs if not run.failure]
-    return {
-        "complete": len(whole),
-        "failures": dict(Counter(run.failure for run in runs if run.failure)),
-        "time_to_first_audio_s": _spread(timings.time_to_first_audio_s for timings in whole),
-        "time_to_first_audible_s": _spread(timings.time_to_first_audible_s for timings in whole),
-        "real_time_factor": _spread(timings.real_time_factor for timings in whole),
-        "longest_gap_s": _spread(max(timings.gaps_s, default=None) for timings in whole),
-        "streams_with_underruns": sum(1 for timings in whole if timings.underruns()),
-        "audio_s": sum(timings.audio_s for timings in whole),
-        "wall_s": wall_s,
-    }
-
-
-def _spread(values: Iterable[float | None]) -> dict[str, float] | None:
-    known = [value for value in values if value is not None]
-    if not known:
-        return None
-    median, p95 = np.percentile(known, [50, 95])
-    return {"median": float(median), "p95": float(p95), "max": max(known)}
+    return await asyncio.gather(*(one(texts[number % len(texts)]) for number in range(n)))
 
 
 def table(report: dict[str, Any]) -> str:
@@ -155,9 +102,8 @@ def table(report: dict[str, Any]) -> str:
     )
     for title, name, factor, layout in rows:
         spread = report[name]
-        cells = ("-",) * 3 if spread is None else tuple(format(factor * spread[key], layout) for key in ("median", "p95", "max"))
+        cells = ("-",) * 3 if spread is None else tuple(format(factor * spread[key], layout) for key in ("p50", "p95", "max"))
         lines.append(f"{title:<26}" + "".join(f"{cell:>10}" for cell in cells))
     lines.append(f"streams with underruns: {report['streams_with_underruns']} of {report['complete']}")
-    rate = report["audio_s"] / report["wall_s"]
-    lines.append(f"{report['audio_s']:.1f} s of audio in {report['wall_s']:.1f} s: {rate:.1f} times real time in all")
+    lines.append(f"{report['audio_s']:.1f} s of audio in {report['wall_s']:.1f} s: {report['times_real_time']:.1f} times real time in all")
     return "\n".join(lines)
