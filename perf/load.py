@@ -4,9 +4,9 @@
     make load ARGS="--arrivals poisson --rate 2"               open loop: 2 callers a second, independent of each other
     make load ARGS="--find-max"                                the most listeners at the same time that are served well
 
-Every stream is played by a model listener, who begins --start-delay-ms after the first chunk and then never pauses while there is audio: what
-he waits for later is an underrun. A stream that is refused, broken, silent, empty, cut off, or too short for its text has failed and
-counts as one that was not served well. The server is warmed up with as many streams at a time as the measurement has.
+Every stream is played by a model listener, who begins --start-delay-ms after the first chunk and then never pauses while there is
+audio: what he waits for later is an underrun. A stream that is refused, broken, silent, empty, cut off, or too short for its text has
+failed and counts as one that was not served well. The server is warmed up with as many streams at a time as the measurement has.
 
 --find-max takes n listeners as an open loop in which n utterances sound at a time on average: n / (mean duration of the texts) callers a
 second, evenly spaced (constant) or independent (poisson).
@@ -31,10 +31,17 @@ from orpheus_client import SpeechOptions
 from orpheus_client.measuring import summarise
 
 COLUMNS = {
-    "traffic": "traffic", "streams": "streams", "failed": "failed", "first_audio_p50_ms": "first audio p50, ms", "first_audio_p95_ms": "p95, ms",
-    "first_audible_p50_ms": "audible p50, ms", "gap_max_ms": "longest gap, ms", "streams_with_underruns": "ran dry",
-    "times_real_time": "times real time", "codec_batch": "codec batch",
-}  # fmt: skip
+    "traffic": "traffic",
+    "streams": "streams",
+    "failed": "failed",
+    "first_audio_p50_ms": "first audio p50, ms",
+    "first_audio_p95_ms": "p95, ms",
+    "first_audible_p50_ms": "audible p50, ms",
+    "gap_max_ms": "longest gap, ms",
+    "streams_with_underruns": "ran dry",
+    "times_real_time": "times real time",
+    "codec_batch": "codec batch",
+}
 
 
 @dataclass(frozen=True)
@@ -139,7 +146,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_target(parser)
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--concurrency", type=int, nargs="+", default=[1, 4, 8, 16], help="closed loop with so many callers, one after another")
+    what.add_argument(
+        "--concurrency", type=int, nargs="+", default=[1, 4, 8, 16], help="closed loop with so many callers, one after another"
+    )
     what.add_argument("--arrivals", choices=ARRIVALS, help="open loop; with --rate")
     what.add_argument("--find-max", action="store_true")
     parser.add_argument("--rate", type=float, nargs="+", default=[1.0], help="streams per second of an open loop")

@@ -114,28 +114,6 @@ def measure_server(args: argparse.Namespace, teacher: Teacher, sentences: list[t
     return tally.report()
 
 
-def measure_codec(folder: Path, teacher: Teacher, sentences: list[tuple[str, list[str]]]) -> dict[str, float]:
-    # torch and snac are needed for this part only.
-    import pystoi
-    from pocket_voice.codec import load_codec
-    from pocket_voice.layout import SAMPLE_RATE_HZ
-    from pocket_voice.speaking import through_codec
-
-    model, encoder = load_codec(folder)
-    hear_teacher, hear_codec, of_teacher, of_codec = Recogniser(), Recogniser(), WordErrors(), WordErrors()
-    stois: list[float] = []
-    for text, said in sentences:
-        real = teacher.speak(teacher.phonemize(text), np.random.default_rng(0))
-        made = through_codec(model, encoder, real)
-        of_teacher.add(compare(said, hear_teacher(real.audio)))
-        of_codec.add(compare(said, hear_codec(made)))
-        stois.append(float(pystoi.stoi(real.audio, made, SAMPLE_RATE_HZ)))
-    return {
-        "word_error": round(of_codec.rate, 3), "teacher_word_error": round(of_teacher.rate, 3),
-        "stoi": round(float(np.mean(stois)), 3),
-    }  # fmt: skip
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", default="localhost:8001")
@@ -156,7 +134,9 @@ def main() -> None:
         report[name] = measure_server(args, teacher, read_sentences(path))
         print(name, {key: value for key, value in report[name].items() if key != "failures"}, flush=True)
     if args.codec:
-        report["codec_alone"] = measure_codec(args.codec, teacher, read_sentences(SENTENCES))
+        from pocket_voice.evaluate import measure_codec  # needs torch, snac and transformers
+
+        report["codec_alone"] = measure_codec(args.codec, read_sentences(SENTENCES))
         print("codec_alone", report["codec_alone"], flush=True)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

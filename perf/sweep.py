@@ -24,10 +24,20 @@ from orpheus_client.measuring import summarise
 
 INSTALLED = ROOT / ".perf-analyzer"
 COLUMNS = {
-    "concurrency": "streams at a time", "streams": "streams", "failed": "failed", "first_audio_p50_ms": "first audio p50, ms",
-    "first_audio_p90_ms": "p90", "first_audio_p95_ms": "p95", "first_audio_p99_ms": "p99", "gap_p95_ms": "gap p95, ms", "gap_max_ms": "longest gap, ms",
-    "real_time_factor_p50": "real-time factor p50", "streams_with_underruns": "ran dry", "times_real_time": "times real time", "codec_batch": "codec batch",
-}  # fmt: skip
+    "concurrency": "streams at a time",
+    "streams": "streams",
+    "failed": "failed",
+    "first_audio_p50_ms": "first audio p50, ms",
+    "first_audio_p90_ms": "p90",
+    "first_audio_p95_ms": "p95",
+    "first_audio_p99_ms": "p99",
+    "gap_p95_ms": "gap p95, ms",
+    "gap_max_ms": "longest gap, ms",
+    "real_time_factor_p50": "real-time factor p50",
+    "streams_with_underruns": "ran dry",
+    "times_real_time": "times real time",
+    "codec_batch": "codec batch",
+}
 
 
 def main() -> None:
@@ -61,7 +71,9 @@ def main() -> None:
     results.save(args.out / "sweep.json", content)
     results.save_rows(args.out / "sweep.csv", rows)
     machine = content["machine"]
-    plots.sweep(rows, f"{version} on {machine['processor']}, {machine['cores']} cores, {machine['measured_at'][:10]}", args.out / "sweep.png")
+    plots.sweep(
+        rows, f"{version} on {machine['processor']}, {machine['cores']} cores, {machine['measured_at'][:10]}", args.out / "sweep.png"
+    )
     print(results.markdown(rows, COLUMNS))
 
 

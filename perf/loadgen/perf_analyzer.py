@@ -1,7 +1,7 @@
 """Triton's perf_analyzer: found or installed, run on the ensemble, its export read.
 
-Installed without root and without a container: the binary travels inside `tritonclient`'s wheels for x86-64 Linux (up to 2.67 or so; seen in
-2.41 to 2.60). That of 2.60 needs glibc 2.38; on an older one that of 2.51 does, with two libraries beside it, libcudart from
+Installed without root and without a container: the binary travels inside `tritonclient`'s wheels for x86-64 Linux (seen in 2.41 to
+2.60; 2.73 has none). That of 2.60 needs glibc 2.38; on an older one that of 2.51 does, with two libraries beside it, libcudart from
 `nvidia-cuda-runtime-cu12` (PyPI) and libb64 from Debian's or Ubuntu's package of that name. The project named `perf-analyzer` on PyPI
 was an empty placeholder where we looked (0.1.0).
 """
@@ -16,10 +16,10 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from orpheus_client.measuring import judged
@@ -84,7 +84,9 @@ def _install(temporary: Path, folder: Path, newer: bool) -> None:
 
 def _wheel(requirement: str, temporary: Path) -> Path:
     target = temporary / requirement.partition("=")[0]
-    _run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", f"--dest={target}", requirement], temporary)
+    _run(
+        [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", f"--dest={target}", requirement], temporary
+    )
     return next(target.glob("*.whl"))
 
 
@@ -99,9 +101,7 @@ def _extract(wheel: Path, name: str, folder: Path) -> None:
 
 def _base64_library(temporary: Path, folder: Path) -> None:
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
-        raise NoPerfAnalyzerError(
-            f"perf_analyzer for a glibc below {'.'.join(map(str, NEWER_GLIBC))} needs libb64.so.0d: install it, and name a perf_analyzer in {VARIABLE}"
-        )
+        raise NoPerfAnalyzerError(f"perf_analyzer for this glibc needs libb64.so.0d: install it, and name a perf_analyzer in {VARIABLE}")
     _run(["apt-get", "download", BASE64_PACKAGE], temporary)
     _run(["dpkg-deb", "--extract", f"{next(temporary.glob('*.deb'))}", "unpacked"], temporary)
     shutil.copyfile(next(temporary.glob("unpacked/**/libb64.so.0d*")), folder / "libb64.so.0d")
@@ -114,15 +114,17 @@ def _run(command: Sequence[str], folder: Path) -> None:
 
 
 def sweep_point(analyzer: PerfAnalyzer, url: str, texts: Sequence[str], concurrency: int, n: int) -> tuple[list[Record], float]:
-    """n utterances, `concurrency` at a time, each text in turn -> the records, and the seconds that all took. Raises RuntimeError with perf_analyzer's own words where it fails."""
+    """n utterances, `concurrency` at a time, each text in turn -> the records, and the seconds that all took. Raises RuntimeError with
+    perf_analyzer's own words where it fails."""
     with tempfile.TemporaryDirectory() as folder:
         inputs, export = Path(folder) / "inputs.json", Path(folder) / "export.json"
         inputs.write_text(json.dumps({"data": [{"TEXT": [text]} for text in texts]}), encoding="utf-8")
         # One concurrency per run: --request-count works with no more. Decoupled models need --streaming and --async.
         command = [
-            f"{analyzer.executable}", "-m", MODEL, "-u", url, "-i", "grpc", "--streaming", "--async", f"--input-data={inputs}", "--shape=TEXT:1",
-            f"--concurrency-range={concurrency}", f"--request-count={n}", f"--profile-export-file={export}",
-        ]  # fmt: skip
+            *(f"{analyzer.executable}", "-m", MODEL, "-u", url, "-i", "grpc", "--streaming", "--async"),
+            *(f"--input-data={inputs}", "--shape=TEXT:1", f"--profile-export-file={export}"),
+            *(f"--concurrency-range={concurrency}", f"--request-count={n}"),
+        ]
         done = subprocess.run(command, env=analyzer.environment(), capture_output=True, text=True, check=False)
         if done.returncode or not export.exists():
             raise RuntimeError(f"perf_analyzer failed ({done.returncode}):\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -147,15 +149,15 @@ def _record(request: Any, began_s: float) -> Record:
             break
         if output["INDEX"] != index:
             error = "OutOfOrder"
-        timeline.add(np.asarray(list(_numbers(output["AUDIO"])), np.int16), at_ns / 1e9)
+        timeline.add(np.asarray(_numbers(output["AUDIO"]), np.int16), at_ns / 1e9)
         reason = output["FINISH_REASON"] or reason
     if not error and not timeline.is_audible:
         error = "EmptySpeech"
     return Record(judged(timeline.timings(), text, error, reason), len(text), at_s - began_s, 0.0)
 
 
-def _numbers(value: Any) -> Iterable[int]:
+def _numbers(value: Any) -> Sequence[int]:
     """A tensor of one element is exported as a bare number, one of none as an empty string."""
     if isinstance(value, list):
-        return value
+        return cast("list[int]", value)
     return () if value == "" else (int(value),)

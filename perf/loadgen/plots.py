@@ -25,7 +25,13 @@ def sweep(rows: Sequence[Mapping[str, Any]], title: str, path: Path) -> None:
         gaps.plot(at, [row[f"gap_{name}_ms"] for row in rows], "o-", color=colour, label=label)
     gaps.set(title="between two chunks", ylabel="ms")
     play.plot(at, [row["times_real_time"] for row in rows], "o-", color=INK, label="all together, times real time")
-    play.plot(at, [100 * row["streams_with_underruns"] / max(1, row["streams"]) for row in rows], "o-", color=WARM, label="streams that ran dry, %")
+    play.plot(
+        at,
+        [100 * row["streams_with_underruns"] / max(1, row["streams"]) for row in rows],
+        "o-",
+        color=WARM,
+        label="streams that ran dry, %",
+    )
     play.set(title="throughput and playback")
     for axes in (first, gaps, play):
         axes.set_xscale("log", base=2)
@@ -41,8 +47,9 @@ def sweep(rows: Sequence[Mapping[str, Any]], title: str, path: Path) -> None:
 
 def bars(values: Mapping[str, Mapping[str, float]], path: Path) -> None:
     """Panels of one figure each: panel title -> bar label -> value."""
-    figure, panels = plt.subplots(1, len(values), figsize=(4.2 * len(values), 3.4), constrained_layout=True, squeeze=False)
-    for axes, (title, of) in zip(panels[0], values.items(), strict=True):
+    figure = plt.figure(figsize=(4.2 * len(values), 3.4), constrained_layout=True)
+    for number, (title, of) in enumerate(values.items(), 1):
+        axes = figure.add_subplot(1, len(values), number)
         drawn = axes.barh(list(of), list(of.values()), color=[INK if label.startswith("ours") else SOFT for label in of])
         axes.bar_label(drawn, fmt="%.3g", padding=3, fontsize=8)
         axes.invert_yaxis()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def own_server(repository: Path = REPOSITORY, environment: Mapping[str, str] | N
 
 
 @contextmanager
-def target(url: str | None) -> Iterator[str]:
+def target(url: str | None) -> Generator[str]:
     """-> host:port"""
     if url:
         yield url

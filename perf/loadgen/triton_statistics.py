@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import tritonclient.grpc as triton
 
@@ -23,7 +23,7 @@ class Counts:
 def counts(url: str, models: tuple[str, ...] = MODELS) -> dict[str, Counts]:
     """Since the models were loaded; a model that the server does not have is left out."""
     with triton.InferenceServerClient(url) as client:
-        page: Any = client.get_inference_statistics(as_json=True)
+        page: dict[str, list[dict[str, Any]]] = cast(Any, client.get_inference_statistics(as_json=True))
     return {model["name"]: _counts(model) for model in page.get("model_stats", []) if model["name"] in models}
 
 

@@ -18,7 +18,6 @@ import onnx
 import torch
 from onnx import numpy_helper
 from snac import SNAC
-from torch import nn
 
 from pocket_voice.codec import levels_of, load_codec, save_codec
 
@@ -47,7 +46,7 @@ def set_decoder(model: SNAC, tensors: Tensors) -> None:
     books = torch.cat([level.codebook.weight for level in levels_of(model)])
     if not torch.equal(books.detach(), tensors["quantizer.codebooks"]):
         raise ValueError("the decoder belongs to a codec with other codebooks")
-    layers = list(cast(nn.Sequential, model.decoder.model))
+    layers = list(model.decoder.model)
     first, second, *blocks, snake, end, _ = cast("list[Any]", layers)
     for i, layer in enumerate((first, second)):
         set_layer(layer, tensors[f"start.{i}.weight"], tensors[f"start.{i}.bias"])

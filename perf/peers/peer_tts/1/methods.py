@@ -1,6 +1,7 @@
 """How others turn frames into chunks of audio. Pure: each method says what to decode when a frame has come.
 
-All three decode correctly what they decode, on the same tape of noise as ours: they differ in when, in how much again, and in what they leave out.
+All three decode correctly what they decode, on the same tape of noise as ours: they differ in when, in how much again, and in what they
+leave out.
 """
 
 from __future__ import annotations
@@ -26,10 +27,8 @@ class Decode:
 
 
 def whole(frame_counts: Iterable[int]) -> Iterator[Decode]:
-    """The utterance is generated to its end, then decoded at once: what Auralis does with sentences (astramind-ai/Auralis, XTTSv2Engine)."""
-    total = 0
-    for total in frame_counts:
-        pass
+    """The utterance is generated to its end, then decoded at once: what Auralis does with sentences (astramind-ai/Auralis)."""
+    total = max(frame_counts, default=0)
     yield Decode(0, total, 0, total * SAMPLES_PER_FRAME)
 
 

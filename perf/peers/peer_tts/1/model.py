@@ -38,7 +38,10 @@ class TritonPythonModel:
                     sender.send(_response(waiting, index, ""))
                     index += 1
                 waiting = audio
-            sender.send(_response(np.zeros(0, np.int16) if waiting is None else waiting, index, "stop"), pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+            sender.send(
+                _response(np.zeros(0, np.int16) if waiting is None else waiting, index, "stop"),
+                pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL,
+            )
         except Exception as error:
             response = pb_utils.InferenceResponse(error=pb_utils.TritonError(f"[INTERNAL] {error}"))
             sender.send(response, pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
@@ -94,7 +97,10 @@ def _check(response: Any) -> None:
 
 
 def _array(response: Any, name: str) -> Any:
-    return pb_utils.get_output_tensor_by_name(response, name).as_numpy()
+    tensor = pb_utils.get_output_tensor_by_name(response, name)
+    if tensor is None:
+        raise RuntimeError(f"no tensor {name}")
+    return tensor.as_numpy()
 
 
 def _response(audio: NDArray[np.int16], index: int, reason: str) -> Any:
