@@ -15,20 +15,15 @@ second, evenly spaced (constant) or independent (poisson).
 from __future__ import annotations
 
 import argparse
-import itertools
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from loadgen import driver, results, triton_statistics
-from loadgen.driver import Job, Load, Record
+from loadgen import results
+from loadgen.bench import Bench, Traffic
+from loadgen.find_max import Limits, find_max
 from loadgen.target import add_target, target
-from loadgen.texts import MIXES, drawn, texts_of
-from loadgen.traffic import ARRIVALS, start_times_s
+from loadgen.texts import MIXES, texts_of
+from loadgen.traffic import ARRIVALS
 from orpheus_client import SpeechOptions
-from orpheus_client.measuring import summarise
 
 COLUMNS = {
     "traffic": "traffic",
@@ -42,104 +37,6 @@ COLUMNS = {
     "times_real_time": "times real time",
     "codec_batch": "codec batch",
 }
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """concurrency: of a closed loop, else 0; rate_per_s: of an open one."""
-
-    arrivals: str
-    concurrency: int = 0
-    rate_per_s: float = 0.0
-
-    def __str__(self) -> str:
-        return f"{self.concurrency} callers" if self.concurrency else f"{self.arrivals}, {self.rate_per_s:.3g}/s"
-
-
-@dataclass(frozen=True)
-class Point:
-    """One measurement."""
-
-    summary: dict[str, Any]
-    row: dict[str, Any]
-    raw: list[dict[str, Any]]
-
-    @property
-    def share_dry(self) -> float:
-        """Of the streams, those that ran dry or failed."""
-        failed = sum(self.summary["failures"].values())
-        return (self.summary["streams_with_underruns"] + failed) / (self.summary["complete"] + failed)
-
-    @property
-    def mean_audio_s(self) -> float:
-        return self.summary["audio_s"] / max(1, self.summary["complete"])
-
-
-class Bench:
-    """Measures one server with texts in a random order that the seed repeats."""
-
-    def __init__(self, url: str, texts: Sequence[str], options: SpeechOptions, seed: int, processes: int, start_delay_s: float) -> None:
-        self.url, self.texts, self.options, self.seed = url, texts, options, seed
-        self.processes, self.start_delay_s = processes, start_delay_s
-
-    def warm_up(self, at_a_time: int) -> None:
-        self._run(Traffic("closed", at_a_time), 2 * at_a_time)
-
-    def measure(self, traffic: Traffic, n: int) -> Point:
-        before = triton_statistics.counts(self.url)
-        records, wall_s = self._run(traffic, n)
-        statistics = triton_statistics.difference(before, triton_statistics.counts(self.url))
-        summary = summarise([record.run for record in records], wall_s, self.start_delay_s)
-        summary["longest_lateness_s"] = max(record.late_s for record in records)
-        summary["listeners_at_a_time"] = summary["audio_s"] / wall_s
-        summary["triton"] = statistics
-        return Point(summary, results.row({"traffic": str(traffic)}, summary, statistics), results.raw(records, self.start_delay_s))
-
-    def _run(self, traffic: Traffic, n: int) -> tuple[list[Record], float]:
-        texts = drawn(self.texts, n, self.seed)
-        if traffic.concurrency:
-            jobs = [Job(text) for text in texts]
-        else:
-            times = start_times_s(traffic.arrivals, traffic.rate_per_s, n, self.seed)
-            jobs = [Job(text, due_s) for text, due_s in zip(texts, times, strict=True)]
-        return driver.run(Load(self.url, jobs, traffic.concurrency, self.options), self.processes)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """share_dry: the largest share of streams that may run dry or fail; first_audio_p95_s: the largest."""
-
-    share_dry: float
-    first_audio_p95_s: float
-
-    def hold(self, point: Point) -> bool:
-        first = point.summary["time_to_first_audio_s"]
-        return first is not None and point.share_dry <= self.share_dry and first["p95"] <= self.first_audio_p95_s
-
-
-def find_max(bench: Bench, arrivals: str, limits: Limits, n: int, most: int) -> tuple[int, list[Point]]:
-    """-> the most listeners at a time within the limits, 0 for none, at most `most`; and every point on the way. Doubling, then halving
-    the gap: a point that failed by chance is not tried again."""
-    alone = bench.measure(Traffic("closed", 1), len(bench.texts))
-    points: list[Point] = []
-
-    def good(listeners: int) -> bool:
-        bench.warm_up(listeners)
-        point = bench.measure(Traffic(arrivals, 0, listeners / alone.mean_audio_s), max(n, 4 * listeners))
-        points.append(Point(point.summary, {"listeners": listeners, **point.row}, point.raw))
-        print(f"{arrivals}, {listeners} listeners: {'held' if limits.hold(point) else 'not held'}", file=sys.stderr)
-        return limits.hold(point)
-
-    held, failed = 0, most + 1
-    for listeners in itertools.takewhile(lambda value: value <= most, (2**power for power in itertools.count())):
-        if not good(listeners):
-            failed = listeners
-            break
-        held = listeners
-    while failed - held > 1:
-        middle = (held + failed) // 2
-        held, failed = (middle, failed) if good(middle) else (held, middle)
-    return held, points
 
 
 def main() -> None:

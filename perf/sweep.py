@@ -5,7 +5,7 @@
 
 Every point is one run of perf_analyzer over gRPC streaming (installed on first use). From its export come time to first audio, gaps between
 chunks, the real-time factor, and whether a listener who starts at the first chunk would have run dry; from Triton's statistics
-the codec's mean batch. Written: sweep.json (every stream), sweep.csv, sweep.png.
+the codec's mean batch. Written: sweep.json (every stream), sweep.csv, sweep.md, sweep.png.
 """
 
 from __future__ import annotations

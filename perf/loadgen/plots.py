@@ -45,15 +45,16 @@ def sweep(rows: Sequence[Mapping[str, Any]], title: str, path: Path) -> None:
     plt.close(figure)
 
 
-def bars(values: Mapping[str, Mapping[str, float]], path: Path) -> None:
+def bars(values: Mapping[str, Mapping[str, float]], title: str, path: Path) -> None:
     """Panels of one figure each: panel title -> bar label -> value."""
     figure = plt.figure(figsize=(4.2 * len(values), 3.4), constrained_layout=True)
-    for number, (title, of) in enumerate(values.items(), 1):
+    for number, (heading, of) in enumerate(values.items(), 1):
         axes = figure.add_subplot(1, len(values), number)
         drawn = axes.barh(list(of), list(of.values()), color=[INK if label.startswith("ours") else SOFT for label in of])
         axes.bar_label(drawn, fmt="%.3g", padding=3, fontsize=8)
         axes.invert_yaxis()
         axes.margins(x=0.15)
-        axes.set_title(title, fontsize=9)
+        axes.set_title(heading, fontsize=9)
+    figure.suptitle(title, fontsize=10)
     figure.savefig(path, dpi=110)
     plt.close(figure)

@@ -33,6 +33,19 @@ def save_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         writer.writerows(rows)
 
 
+def save_table(path: Path, title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
+    """For people; printed too."""
+    table = markdown(rows, columns)
+    path.write_text(f"# {title}\n\n{table}\n", encoding="utf-8")
+    print(table)
+
+
+def machine_line(content: Mapping[str, Any]) -> str:
+    """Of a `report`: the machine in a few words, for titles."""
+    machine = content["machine"]
+    return f"{machine['processor']}, {machine['cores']} cores, {machine['measured_at'][:10]}"
+
+
 def raw(records: Sequence[Record], start_delay_s: float) -> list[dict[str, Any]]:
     """One small line for each stream; milliseconds."""
 
