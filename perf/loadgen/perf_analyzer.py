@@ -51,7 +51,8 @@ class PerfAnalyzer:
         done = subprocess.run([self.executable, "--version"], env=self.environment(), capture_output=True, text=True, check=False)
         if done.returncode:
             raise NoPerfAnalyzerError(f"{self.executable} does not run here: {done.stderr.strip() or done.stdout.strip()}")
-        return done.stdout.strip().splitlines()[-1]
+        said = (done.stdout + done.stderr).strip()  # which of the two differs from version to version
+        return said.splitlines()[-1] if said else "perf_analyzer"
 
 
 def find_perf_analyzer(folder: Path) -> PerfAnalyzer:

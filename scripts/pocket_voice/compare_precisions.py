@@ -23,7 +23,7 @@ import torch
 
 from pocket_voice.codec import load_codec
 from pocket_voice.listening import SENTENCES, Recogniser, WordErrors, compare, read_sentences
-from pocket_voice.prompt import END_OF_SPEECH, prompt_ids
+from pocket_voice.prompt import END_OF_SPEECH, speaking_prompt_ids
 from pocket_voice.speaking import longest_answer, spoken_frames
 from pocket_voice.teacher import Teacher
 
@@ -68,7 +68,7 @@ def main() -> None:
     teacher = Teacher()
     table = json.loads((args.lm / "characters.json").read_text(encoding="utf-8"))
     sentences = read_sentences(args.sentences)
-    prompts = [prompt_ids(teacher.phonemize(text), table) for text, _ in sentences]
+    prompts = [speaking_prompt_ids(teacher.phonemize(text), table, model.codebook_size) for text, _ in sentences]
     speakers = {folder.name: Speaker(folder) for folder in args.folders}
     rates: dict[str, dict[int, list[float]]] = {name: {n: [] for n in STREAMS} for name in speakers}
     for seed, streams, (name, speaker) in itertools.product(range(args.rounds + 1), STREAMS, speakers.items()):

@@ -22,7 +22,7 @@ from transformers import LlamaForCausalLM
 from pocket_voice.codec import load_codec
 from pocket_voice.layout import SAMPLE_RATE_HZ
 from pocket_voice.listening import SENTENCES, Recogniser, WordErrors, compare, read_sentences
-from pocket_voice.prompt import END_OF_SPEECH, PAD, prompt_ids
+from pocket_voice.prompt import END_OF_SPEECH, PAD, speaking_prompt_ids
 from pocket_voice.speaking import Audio, longest_answer, spoken_frames, through_codec
 from pocket_voice.teacher import Teacher
 
@@ -30,10 +30,9 @@ Sentences = list[tuple[str, list[str]]]
 
 
 @torch.inference_mode()
-def generated(llama: LlamaForCausalLM, table: dict[str, int], phonemes: str, temperature: float, top_p: float) -> list[int]:
-    prompt = prompt_ids(phonemes, table)
+def generated(llama: LlamaForCausalLM, prompt: list[int], temperature: float, top_p: float) -> list[int]:
     ids = llama.generate(  # pyright: ignore[reportAttributeAccessIssue]: a mixin's method
-        torch.tensor([prompt]), do_sample=True, temperature=temperature, top_p=top_p, top_k=0, max_new_tokens=longest_answer(len(phonemes)),
+        torch.tensor([prompt]), do_sample=True, temperature=temperature, top_p=top_p, top_k=0, max_new_tokens=longest_answer(len(prompt)),
         eos_token_id=END_OF_SPEECH, pad_token_id=PAD,
     )  # fmt: skip
     return ids[0, len(prompt) :].tolist()
@@ -94,7 +93,8 @@ def measure_lm(args: argparse.Namespace, sentences: Sentences) -> dict[str, floa
     ratios: list[float] = []
     for text, said in sentences:
         real = teacher.speak(teacher.phonemize(text), np.random.default_rng(0))
-        made = spoken_frames(model, generated(llama, table, real.phonemes, args.temperature, args.top_p))
+        prompt = speaking_prompt_ids(real.phonemes, table, model.codebook_size)
+        made = spoken_frames(model, generated(llama, prompt, args.temperature, args.top_p))
         tally.add(text, said, real.audio, made)
         if made is not None:
             ratios.append(len(made) / len(real.audio))

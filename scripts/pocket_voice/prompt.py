@@ -12,6 +12,9 @@ from pocket_voice.layout import SLOTS
 PAD, BEGIN, END_OF_TEXT, START_OF_SPEECH, END_OF_SPEECH = range(5)
 FIRST_CHARACTER, AUDIO_BASE = 8, 256
 CONTROLS_IN_PROMPT = 3  # BEGIN before the characters, END_OF_TEXT and START_OF_SPEECH after them
+# Training speech begins with about three silent frames, and the model says them again unless they are in its prompt. These two are
+# the most frequent codes of such frames.
+LEAD_IN = ((384, 369, 336, 368, 502, 368, 368), (129, 217, 368, 368, 217, 368, 368))
 
 
 def vocabulary_size(codebook_size: int) -> int:
@@ -29,6 +32,12 @@ def character_table(texts: Iterable[str]) -> dict[str, int]:
 def prompt_ids(phonemes: str, table: Mapping[str, int]) -> list[int]:
     """Characters without an id are left out."""
     return [BEGIN, *(table[c] for c in phonemes if c in table), END_OF_TEXT, START_OF_SPEECH]
+
+
+def speaking_prompt_ids(phonemes: str, table: Mapping[str, int], codebook_size: int) -> list[int]:
+    """What a finished model is asked with: the training prompt, and the silent frames already said."""
+    said = (AUDIO_BASE + slot * codebook_size + code for frame in LEAD_IN for slot, code in enumerate(frame))
+    return [*prompt_ids(phonemes, table), *said]
 
 
 def codes_of(ids: Sequence[int], codebook_size: int) -> list[list[int]] | None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pocket_voice import layout, prompt
+
+ROOT = Path(__file__).parents[3]
 
 
 @given(st.integers(0, 12))
@@ -27,6 +32,13 @@ def test_slots_follow_time_within_each_level() -> None:
 def test_prompt_leaves_out_what_has_no_id() -> None:
     table = prompt.character_table(["ba", "c"])
     assert prompt.prompt_ids("ab?c", table) == [prompt.BEGIN, 8, 9, 10, prompt.END_OF_TEXT, prompt.START_OF_SPEECH]
+
+
+def test_the_shipped_voice_is_asked_with_the_training_prompt_and_the_silence_already_said() -> None:
+    voice = json.loads((ROOT / "model_repository/orpheus_lm/1/pocket/voice.json").read_text(encoding="utf-8"))
+    asked = prompt.speaking_prompt_ids("a", {"a": 9}, voice["tokens"]["codebook_size"])
+    assert voice["prompt"]["before"] + [9] + voice["prompt"]["after"] == asked
+    assert voice["tokens"]["audio_base"] == prompt.AUDIO_BASE
 
 
 def test_too_many_characters_are_refused() -> None:
