@@ -11,7 +11,7 @@ OUT ?= demo.wav
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test lint types check format doctor install install-test install-quantize clean
+.PHONY: help demo serve test lint types check format doctor sweep load peers knobs install install-test install-quantize clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -54,6 +54,21 @@ install-quantize: ## the environment of scripts/quantize_fp8.py, .venv-quantize
 doctor: install ## check this installation: packages, folders, memory, GPU; ARGS="--json" and others
 	@$(SERVER) scripts/doctor.py $(ARGS)
 
+# Each starts a server of its own where ARGS names no --url; results land in perf/results.
+sweep load peers knobs: export PYTHONPATH = scripts:perf:client/src
+
+sweep: install install-test ## Triton's perf_analyzer at 1, 2, 4, 8, 16 streams
+	$(TEST) perf/sweep.py $(ARGS)
+
+load: install install-test ## callers with model listeners, closed or open loop; ARGS="--find-max" and others
+	$(TEST) perf/load.py $(ARGS)
+
+peers: install install-test ## other ways to stream, on the same models
+	$(TEST) perf/peers.py $(ARGS)
+
+knobs: install install-test ## what each setting does
+	$(TEST) perf/knobs.py $(ARGS)
+
 clean: ## remove the environments, caches and the demo's file
-	rm -rf .venv .venv-test .venv-quantize .venv.log .venv-test.log .venv-quantize.log .pytest_cache .ruff_cache .hypothesis demo.wav
+	rm -rf .venv .venv-test .venv-quantize .perf-analyzer .venv.log .venv-test.log .venv-quantize.log .pytest_cache .ruff_cache .hypothesis demo.wav
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -67,14 +67,11 @@ def main() -> None:
             points.append({"row": rows[-1], "summary": summary, "triton": statistics, "streams": results.raw(records, 0.0)})
             print(f"{concurrency} at a time: {len(records)} streams, {summary['audio_s']:.0f} s of audio", file=sys.stderr)
     content["points"] = points
-    args.out.mkdir(parents=True, exist_ok=True)
     results.save(args.out / "sweep.json", content)
     results.save_rows(args.out / "sweep.csv", rows)
-    machine = content["machine"]
-    plots.sweep(
-        rows, f"{version} on {machine['processor']}, {machine['cores']} cores, {machine['measured_at'][:10]}", args.out / "sweep.png"
-    )
-    print(results.markdown(rows, COLUMNS))
+    title = f"{version} on {results.machine_line(content)}"
+    plots.sweep(rows, title, args.out / "sweep.png")
+    results.save_table(args.out / "sweep.md", title, rows, COLUMNS)
 
 
 if __name__ == "__main__":

@@ -30,9 +30,14 @@ def config_text(model: str) -> str:
 
 
 def parse_config(model: str) -> Any:
+    """Of one of ours: see `read_config`."""
+    return read_config(MODEL_REPOSITORY / model / "config.pbtxt")
+
+
+def read_config(path: Path) -> Any:
     """Triton's own ModelConfig message. Raises text_format.ParseError for an unknown field or type."""
     message = model_config_pb2.ModelConfig()
-    text_format.Parse(config_text(model), message)
+    text_format.Parse(path.read_text(encoding="utf-8"), message)
     return message
 
 
