@@ -55,7 +55,7 @@ doctor: install ## check this installation: packages, folders, memory, GPU; ARGS
 	@$(SERVER) scripts/doctor.py $(ARGS)
 
 # Each starts a server of its own where ARGS names no --url; results land in perf/results.
-sweep load peers knobs: export PYTHONPATH = scripts:perf:client/src
+sweep load peers knobs: export PYTHONPATH = scripts
 
 sweep: install install-test ## Triton's perf_analyzer at 1, 2, 4, 8, 16 streams
 	$(TEST) perf/sweep.py $(ARGS)

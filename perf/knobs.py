@@ -76,7 +76,7 @@ def merged(rounds: Sequence[Measured], exact: Measured) -> list[dict[str, Any]]:
             if isinstance(value, (int, float)):
                 values = [of[name] for of in of_rounds]
                 row[name] = round(sum(values), 3) if name in SUMS else statistics.median(values)
-        row["error_db"] = "none" if apart.error_db is None else f"{apart.error_db:.1f}"
+        row["error_db"] = apart.error_text
         rows.append(row)
     return rows
 
@@ -101,9 +101,7 @@ def main() -> None:
     rows = [row for rounds in found.values() for row in merged(rounds, exact)]
     content["rows"] = rows
     content["streams"] = {label: [of.streams for of in rounds] for label, rounds in found.items()}
-    results.save(args.out / "knobs.json", content)
-    results.save_rows(args.out / "knobs.csv", rows)
-    results.save_table(args.out / "knobs.md", f"What each setting does, on {results.machine_line(content)}", rows, COLUMNS)
+    results.save_all(args.out / "knobs", content, f"What each setting does, on {results.machine_line(content)}", rows, COLUMNS)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,8 @@ def main() -> None:
         bench = Bench(url, texts_of(args.texts), options, args.seed, args.processes, args.start_delay_ms / 1000)
         if args.find_max:
             limits = Limits(args.limit_dry, args.limit_first_ms / 1000)
-            found = {arrivals: find_max(bench, arrivals, limits, args.streams, args.most) for arrivals in ARRIVALS}
+            mean_audio_s = bench.measure(Traffic("closed", 1), len(bench.texts)).mean_audio_s
+            found = {arrivals: find_max(bench, arrivals, mean_audio_s, limits, args.streams, args.most) for arrivals in ARRIVALS}
             points = [point for _, of_arrivals in found.values() for point in of_arrivals]
             content["most_listeners"] = {arrivals: held for arrivals, (held, _) in found.items()}
             columns = {"listeners": "listeners", **COLUMNS}
@@ -77,7 +78,7 @@ def main() -> None:
                 bench.warm_up(traffic.concurrency or 2)
                 points.append(bench.measure(traffic, max(args.streams, 2 * traffic.concurrency)))
             columns = COLUMNS
-    content["points"] = [{"row": point.row, "summary": point.summary, "streams": point.raw} for point in points]
+    content["points"] = [point.to_dict() for point in points]
     print(results.markdown([point.row for point in points], columns))
     if args.find_max:
         print(f"\nMost listeners within the limits: {content['most_listeners']}")

@@ -17,15 +17,16 @@ Written: peers.json (every stream), peers.csv, peers.md, peers.png.
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from embedded.repository import set_parameters
 from loadgen import exactness, plots, results
 from loadgen.texts import MIXES, texts_of
 from loadgen.variants import Measured, Plan, Variant, measured
+from orpheus_client.wire import SAMPLE_RATE_HZ
 
 PEER = Path(__file__).parent / "peers" / "peer_tts"
 WHOLE_UTTERANCES = {"SNAC_MAX_FRAMES": "512"}
@@ -49,9 +50,7 @@ def in_the_place_of_the_ensemble(method: str) -> Callable[[Path], None]:
     def prepare(repository: Path) -> None:
         shutil.rmtree(repository / "orpheus_tts")
         shutil.copytree(PEER, repository / "orpheus_tts", ignore=shutil.ignore_patterns("__pycache__"))
-        config = repository / "orpheus_tts" / "config.pbtxt"
-        text = config.read_text(encoding="utf-8")
-        config.write_text(re.sub(r'(key: "method" value { string_value: )"\w+"', rf'\1"{method}"', text), encoding="utf-8")
+        set_parameters(repository / "orpheus_tts", {"method": method})
 
     return prepare
 
@@ -67,8 +66,8 @@ VARIANTS = (
 def exact_columns(variant: Variant, found: Measured, whole: Measured) -> dict[str, Any]:
     apart = exactness.difference(whole.spoken, found.spoken, variant.lost_at_start)
     return {
-        "lost_ms": round(1000 * apart.lost_samples / 24000 / len(found.spoken), 1),
-        "error_db": "none" if apart.error_db is None else f"{apart.error_db:.1f}",
+        "lost_ms": round(1000 * apart.lost_samples / SAMPLE_RATE_HZ / len(found.spoken), 1),
+        "error_db": apart.error_text,
     }
 
 
@@ -87,9 +86,7 @@ def main() -> None:
     content["rows"] = rows
     content["streams"] = {variant.label: of.streams for variant, of in zip(VARIANTS, found, strict=True)}
     title = f"Ways to stream, on {results.machine_line(content)}"
-    results.save(args.out / "peers.json", content)
-    results.save_rows(args.out / "peers.csv", rows)
-    results.save_table(args.out / "peers.md", title, rows, COLUMNS)
+    results.save_all(args.out / "peers", content, title, rows, COLUMNS)
     plots.bars(panels(rows, args.concurrency), title, args.out / "peers.png")
 
 

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from loadgen import driver, perf_analyzer, plots, results, triton_statistics
-from loadgen.driver import Job, Load
+from loadgen import perf_analyzer, plots, results
+from loadgen.bench import Bench, Point
 from loadgen.machine import ROOT
 from loadgen.target import add_target, target
-from loadgen.texts import MIXES, drawn, texts_of
-from orpheus_client.measuring import summarise
+from loadgen.texts import MIXES, texts_of
 
 INSTALLED = ROOT / ".perf-analyzer"
 COLUMNS = {
@@ -52,26 +51,21 @@ def main() -> None:
     version = analyzer.version()
     print(version, file=sys.stderr)
     content = results.report({"texts": args.texts, "concurrency": args.concurrency, "streams": args.streams}, perf_analyzer=version)
-    rows: list[dict[str, Any]] = []
-    points: list[dict[str, Any]] = []
+    points: list[Point] = []
     texts = texts_of(args.texts)
     with target(args.url) as url:
+        bench = Bench(url, texts, {}, seed=0, processes=1, start_delay_s=0.0)
         for concurrency in args.concurrency:
             n = max(args.streams, 4 * concurrency)
-            driver.run(Load(url, [Job(text) for text in drawn(texts, 2 * concurrency, 0)], concurrency, {}))  # warm at this concurrency
-            before = triton_statistics.counts(url)
-            records, wall_s = perf_analyzer.sweep_point(analyzer, url, texts, concurrency, n)
-            statistics = triton_statistics.difference(before, triton_statistics.counts(url))
-            summary = summarise([record.run for record in records], wall_s)
-            rows.append(results.row({"concurrency": concurrency}, summary, statistics))
-            points.append({"row": rows[-1], "summary": summary, "triton": statistics, "streams": results.raw(records, 0.0)})
-            print(f"{concurrency} at a time: {len(records)} streams, {summary['audio_s']:.0f} s of audio", file=sys.stderr)
-    content["points"] = points
-    results.save(args.out / "sweep.json", content)
-    results.save_rows(args.out / "sweep.csv", rows)
+            bench.warm_up(concurrency)
+            run = partial(perf_analyzer.sweep_point, analyzer, url, texts, concurrency, n)
+            points.append(bench.observe({"concurrency": concurrency}, run))
+            print(f"{concurrency} at a time: {n} streams, {points[-1].summary['audio_s']:.0f} s of audio", file=sys.stderr)
+    rows = [point.row for point in points]
+    content["points"] = [point.to_dict() for point in points]
     title = f"{version} on {results.machine_line(content)}"
+    results.save_all(args.out / "sweep", content, title, rows, COLUMNS)
     plots.sweep(rows, title, args.out / "sweep.png")
-    results.save_table(args.out / "sweep.md", title, rows, COLUMNS)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,10 @@ class Point:
         failed = sum(self.summary["failures"].values())
         return (self.summary["streams_with_underruns"] + failed) / (self.summary["complete"] + failed)
 
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"row": self.row, "summary": self.summary, "streams": self.raw}
+
     @property
     def mean_audio_s(self) -> float:
         return self.summary["audio_s"] / max(1, self.summary["complete"])
@@ -57,14 +61,18 @@ class Bench:
         self._run(Traffic("closed", at_a_time), 2 * at_a_time)
 
     def measure(self, traffic: Traffic, n: int) -> Point:
+        return self.observe({"traffic": str(traffic)}, lambda: self._run(traffic, n))
+
+    def observe(self, label: Mapping[str, Any], run: Callable[[], tuple[list[Record], float]]) -> Point:
+        """What `run` does to the server: the records of its streams, and the seconds that all took. `label` begins the row."""
         before = triton_statistics.counts(self.url)
-        records, wall_s = self._run(traffic, n)
+        records, wall_s = run()
         statistics = triton_statistics.difference(before, triton_statistics.counts(self.url))
         summary = summarise([record.run for record in records], wall_s, self.start_delay_s)
         summary["longest_lateness_s"] = max(record.late_s for record in records)
         summary["listeners_at_a_time"] = summary["audio_s"] / wall_s
         summary["triton"] = statistics
-        return Point(summary, results.row({"traffic": str(traffic)}, summary, statistics), results.raw(records, self.start_delay_s))
+        return Point(summary, results.row(label, summary, statistics), results.raw(records, self.start_delay_s))
 
     def _run(self, traffic: Traffic, n: int) -> tuple[list[Record], float]:
         texts = drawn(self.texts, n, self.seed)

@@ -22,6 +22,11 @@ class Difference:
     lost_samples: int
     error_db: float | None
 
+    @property
+    def error_text(self) -> str:
+        """For tables: decibels, or `none`."""
+        return "none" if self.error_db is None else f"{self.error_db:.1f}"
+
 
 def spoken(url: str, texts: Sequence[str], options: SpeechOptions, readings: int = READINGS) -> list[Audio]:
     """The first different texts, one at a time, so that the same seed gives the same codes."""

@@ -21,15 +21,14 @@ class Limits:
         return first is not None and point.share_dry <= self.share_dry and first["p95"] <= self.first_audio_p95_s
 
 
-def find_max(bench: Bench, arrivals: str, limits: Limits, n: int, most: int) -> tuple[int, list[Point]]:
+def find_max(bench: Bench, arrivals: str, mean_audio_s: float, limits: Limits, n: int, most: int) -> tuple[int, list[Point]]:
     """-> the most listeners at a time within the limits, 0 for none, at most `most`; and every point on the way. Doubling, then halving
-    the gap: a point that failed by chance is not tried again."""
-    alone = bench.measure(Traffic("closed", 1), len(bench.texts))
+    the gap: a point that failed by chance is not tried again. mean_audio_s: of the bench's texts."""
     points: list[Point] = []
 
     def good(listeners: int) -> bool:
         bench.warm_up(listeners)
-        point = bench.measure(Traffic(arrivals, 0, listeners / alone.mean_audio_s), max(n, 4 * listeners))
+        point = bench.measure(Traffic(arrivals, 0, listeners / mean_audio_s), max(n, 4 * listeners))
         points.append(Point(point.summary, {"listeners": listeners, **point.row}, point.raw))
         print(f"{arrivals}, {listeners} listeners: {'held' if limits.hold(point) else 'not held'}", file=sys.stderr)
         return limits.hold(point)

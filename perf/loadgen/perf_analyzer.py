@@ -24,11 +24,12 @@ from typing import Any, cast
 import numpy as np
 from orpheus_client.measuring import judged
 from orpheus_client.timings import Timeline
+from orpheus_client.wire import SAMPLE_RATE_HZ
 
 from loadgen.driver import Record
 
 VARIABLE = "PERF_ANALYZER"
-MODEL, SAMPLE_RATE_HZ = "orpheus_tts", 24000
+MODEL = "orpheus_tts"
 NEWER, NEWER_GLIBC, OLDER = "tritonclient==2.60.0", (2, 38), "tritonclient==2.51.0"
 CUDA_RUNTIME, BASE64_PACKAGE = "nvidia-cuda-runtime-cu12==12.9.79", "libb64-0d"
 

@@ -40,6 +40,13 @@ def save_table(path: Path, title: str, rows: Sequence[Mapping[str, Any]], column
     print(table)
 
 
+def save_all(stem: Path, content: Mapping[str, Any], title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
+    """`content` as .json, `rows` as .csv, and those of their columns that are for people as .md."""
+    save(stem.with_suffix(".json"), content)
+    save_rows(stem.with_suffix(".csv"), rows)
+    save_table(stem.with_suffix(".md"), title, rows, columns)
+
+
 def machine_line(content: Mapping[str, Any]) -> str:
     """Of a `report`: the machine in a few words, for titles."""
     machine = content["machine"]

@@ -22,15 +22,20 @@ def copy_repository(
     """
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
     for model, values in (parameters or {}).items():
-        config = target / model / "config.pbtxt"
-        text = config.read_text(encoding="utf-8")
-        for key, value in values.items():
-            text = _with_parameter(text, key, value, model)
-        config.write_text(text, encoding="utf-8")
+        set_parameters(target / model, values)
     for model, files in (modules or {}).items():
         for file in files:
             shutil.copy2(file, target / model / "1")
     return target
+
+
+def set_parameters(model: Path, values: Mapping[str, str]) -> None:
+    """In config.pbtxt of the model's folder. Raises KeyError for a parameter that is not there already."""
+    config = model / "config.pbtxt"
+    text = config.read_text(encoding="utf-8")
+    for key, value in values.items():
+        text = _with_parameter(text, key, value, model.name)
+    config.write_text(text, encoding="utf-8")
 
 
 def _with_parameter(text: str, key: str, value: str, model: str) -> str:

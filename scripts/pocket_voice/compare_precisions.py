@@ -43,7 +43,7 @@ class Speaker:
         for prompt in prompts:
             settings = genai.GenerationConfig()
             settings.do_sample, settings.temperature, settings.top_p, settings.rng_seed = True, temperature, top_p, seed
-            settings.max_new_tokens = longest_answer(len(prompt))
+            settings.max_new_tokens = longest_answer(prompt)
             settings.eos_token_id, settings.stop_token_ids = END_OF_SPEECH, {END_OF_SPEECH}
             handles.append(self._pipeline.add_request(next(self._ids), ov.Tensor(np.array([prompt], np.int64)), settings))
         while self._pipeline.has_non_finished_requests():

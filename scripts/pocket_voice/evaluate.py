@@ -32,7 +32,7 @@ Sentences = list[tuple[str, list[str]]]
 @torch.inference_mode()
 def generated(llama: LlamaForCausalLM, prompt: list[int], temperature: float, top_p: float) -> list[int]:
     ids = llama.generate(  # pyright: ignore[reportAttributeAccessIssue]: a mixin's method
-        torch.tensor([prompt]), do_sample=True, temperature=temperature, top_p=top_p, top_k=0, max_new_tokens=longest_answer(len(prompt)),
+        torch.tensor([prompt]), do_sample=True, temperature=temperature, top_p=top_p, top_k=0, max_new_tokens=longest_answer(prompt),
         eos_token_id=END_OF_SPEECH, pad_token_id=PAD,
     )  # fmt: skip
     return ids[0, len(prompt) :].tolist()

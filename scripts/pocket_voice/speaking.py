@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -10,15 +12,16 @@ from snac import SNAC
 from pocket_voice.codec import quantize
 from pocket_voice.features import FeatureEncoder
 from pocket_voice.layout import SLOTS, unflatten
-from pocket_voice.prompt import END_OF_SPEECH, codes_of
+from pocket_voice.prompt import AUDIO_BASE, END_OF_SPEECH, FIRST_CHARACTER, codes_of
 from pocket_voice.teacher import Utterance
 
 Audio = npt.NDArray[np.float32]
 SPARE_FRAMES, FRAMES_PER_CHARACTER = 12, 2
 
 
-def longest_answer(characters: int) -> int:
-    """Tokens after which an utterance of so many phoneme characters counts as endless."""
+def longest_answer(prompt: Sequence[int]) -> int:
+    """Tokens after which the answer to a prompt counts as endless: by its phoneme characters, whatever stands around them."""
+    characters = sum(FIRST_CHARACTER <= i < AUDIO_BASE for i in prompt)
     return SLOTS * (SPARE_FRAMES + FRAMES_PER_CHARACTER * characters)
 
 

@@ -10,6 +10,7 @@ from doctor import main
 from doctoring.checks import Plan, judge
 from doctoring.facts import Facts, Gpu, gpus
 from doctoring.memory import LlamaShape, cache_tokens, gpu_budget
+from support.programs import executable
 
 ORPHEUS: dict[str, Any] = {
     "num_hidden_layers": 28,
@@ -91,9 +92,7 @@ def test_what_is_wrong_on_a_gpu(change: dict[str, Any], plan: Plan, check: str, 
 
 
 def test_nvidia_smis_answer_is_read(tmp_path: Path) -> None:
-    command = tmp_path / "nvidia-smi"
-    command.write_text("#!/bin/sh\necho 'NVIDIA H100 80GB HBM3, 570.124.06, 9.0, 81559'\n")
-    command.chmod(0o755)
+    command = executable(tmp_path / "nvidia-smi", "echo 'NVIDIA H100 80GB HBM3, 570.124.06, 9.0, 81559'")
     assert gpus(str(command)) == [Gpu("NVIDIA H100 80GB HBM3", "570.124.06", 9.0, 81559 << 20)]
     assert gpus(str(tmp_path / "absent")) == []
 

@@ -20,13 +20,7 @@ from embedded.ports import free_ports
 from embedded.repository import copy_repository
 from embedded.running import SERVE, RunningServer, ServerFailedError
 from support.model_config import MODEL_REPOSITORY
-
-
-def executable(file: Path, script: str = "exit 7") -> Path:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"#!/bin/sh\n{script}\n")
-    file.chmod(0o755)
-    return file
+from support.programs import executable
 
 
 def test_a_named_server_wins_over_the_systems(tmp_path: Path) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import stat
 import subprocess
 from pathlib import Path
 
 import pytest
+from support.programs import executable
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -26,10 +26,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def test_the_text_survives_make_and_shell(text: str, tmp_path: Path) -> None:
     """Stand-ins for both Pythons: one that installs nothing, one that tells what text reached it."""
     for name, script in ((".venv/bin/python", 'printf %s "$ORPHEUS_DEMO_TEXT" > heard'), ("python", "true")):
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"#!/bin/sh\n{script}\n")
-        file.chmod(file.stat().st_mode | stat.S_IXUSR)
+        executable(tmp_path / name, script)
     command = ["make", "--file", str(ROOT / "Makefile"), "demo", f"TEXT={text}", f"PYTHON={tmp_path / 'python'}"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)

@@ -14,8 +14,6 @@ AUDIO_S = 2.5
 class SteadyServer:
     """Serves `holds` listeners well; above it one stream in ten runs dry, or first audio is late, or streams fail."""
 
-    texts = ("One.", "Two.")
-
     def __init__(self, holds: int, fault: str) -> None:
         self.holds, self.fault = holds, fault
         self.tried: list[int] = []
@@ -25,8 +23,7 @@ class SteadyServer:
 
     def measure(self, traffic: Traffic, n: int) -> Point:
         listeners = round(traffic.rate_per_s * AUDIO_S)
-        if not traffic.concurrency:
-            self.tried.append(listeners)
+        self.tried.append(listeners)
         bad = listeners > self.holds
         failed = n // 10 if bad and self.fault == "fail" else 0
         summary: dict[str, Any] = {
@@ -43,7 +40,7 @@ class SteadyServer:
 @pytest.mark.parametrize("holds", [0, 1, 3, 8, 13, 32, 50])
 def test_the_most_is_found(holds: int, fault: str) -> None:
     server = SteadyServer(holds, fault)
-    most, points = find_max(cast(Bench, server), "poisson", Limits(0.01, 0.3), 40, 32)
+    most, points = find_max(cast(Bench, server), "poisson", AUDIO_S, Limits(0.01, 0.3), 40, 32)
     assert most == min(holds, 32)
     assert [point.row["listeners"] for point in points] == server.tried
     assert len(server.tried) == len(set(server.tried)), "no point is measured twice"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import knobs
+import methods
 import numpy as np
 import peers
 import pytest
@@ -21,36 +19,23 @@ from support.model_config import read_config
 ROOT = Path(__file__).parents[3]
 
 
-def _methods() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("peer_methods", ROOT / "perf/peers/peer_tts/1/methods.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look themselves up
-    spec.loader.exec_module(module)
-    return module
-
-
-METHODS = _methods()
-
-
 @given(st.sampled_from(["whole", "prefix"]), st.integers(1, 60))
 def test_these_peers_send_every_sample_once(method: str, frames: int) -> None:
     position = 0
-    for wanted in METHODS.METHODS[method](range(1, frames + 1)):
+    for wanted in methods.METHODS[method](range(1, frames + 1)):
         assert wanted.first_sample == position
         position += wanted.n_samples
         assert 0 <= wanted.first_frame < wanted.end_frame <= frames
         if wanted.end_frame < frames:
-            assert position <= (wanted.end_frame - METHODS.CONTEXT_FRAMES) * METHODS.SAMPLES_PER_FRAME, (
+            assert position <= (wanted.end_frame - methods.CONTEXT_FRAMES) * methods.SAMPLES_PER_FRAME, (
                 "only what later frames do not change"
             )
-    assert position == frames * METHODS.SAMPLES_PER_FRAME
+    assert position == frames * methods.SAMPLES_PER_FRAME
 
 
 @given(st.integers(0, 60))
 def test_the_sliding_window_loses_the_first_frame_and_the_last_two(frames: int) -> None:
-    heard = [wanted.first_frame + 1 for wanted in METHODS.sliding(range(1, frames + 1))]
+    heard = [wanted.first_frame + 1 for wanted in methods.sliding(range(1, frames + 1))]
     assert heard == list(range(1, frames - 2))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
 from loadgen import perf_analyzer
 from loadgen.perf_analyzer import NoPerfAnalyzerError, PerfAnalyzer, find_perf_analyzer, read_export
+from support.programs import executable
 
 
 def request(at_ns: int, *chunks: tuple[int, Any, str], text: str = "Yes.") -> dict[str, Any]:
@@ -76,20 +76,14 @@ def test_too_little_speech_for_the_text_has_failed() -> None:
     assert record.run.failure == "TooShort"
 
 
-def program(path: Path, script: str) -> Path:
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
-
-
 @pytest.mark.parametrize(("script", "version"), [("echo 1.2 >&2", "1.2"), ("echo one; echo two", "two"), ("true", "perf_analyzer")])
 def test_the_version_is_read_wherever_it_is_said(tmp_path: Path, script: str, version: str) -> None:
-    assert PerfAnalyzer(program(tmp_path / "tool", script)).version() == version
+    assert PerfAnalyzer(executable(tmp_path / "tool", script)).version() == version
 
 
 def test_a_tool_that_does_not_run_says_why(tmp_path: Path) -> None:
     with pytest.raises(NoPerfAnalyzerError, match="no such library"):
-        PerfAnalyzer(program(tmp_path / "tool", "echo no such library >&2; exit 127")).version()
+        PerfAnalyzer(executable(tmp_path / "tool", "echo no such library >&2; exit 127")).version()
 
 
 def test_the_named_tool_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,6 +100,6 @@ def test_a_processor_without_a_wheel_is_an_error_that_names_the_way_out(tmp_path
 
 
 def test_what_the_tool_says_when_it_fails_reaches_the_user(tmp_path: Path) -> None:
-    tool = PerfAnalyzer(program(tmp_path / "tool", "echo model not found >&2; exit 99"))
+    tool = PerfAnalyzer(executable(tmp_path / "tool", "echo model not found >&2; exit 99"))
     with pytest.raises(RuntimeError, match=r"99[\s\S]*model not found"):
         perf_analyzer.sweep_point(tool, "localhost:1", ["Yes."], 1, 1)
