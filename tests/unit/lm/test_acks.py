@@ -115,4 +115,12 @@ def test_how_long_the_codec_takes(table: AckTable) -> None:
     codec_worked(table, 10.0, 10.03)
     assert table.codec_batch_s(50.0) == pytest.approx(0.03)
     codec_worked(table, 49.5, 10.03)
-    assert table.codec_batch_s(50.0) == pytest.approx(0.5)
+    assert table.codec_batch_s(50.0) == pytest.approx(0.5), "the batch at work"
+
+
+def test_a_slow_batch_is_remembered_for_a_while(table: AckTable) -> None:
+    codec_worked(table, 10.0, 10.08)
+    assert table.codec_batch_s(10.08) == pytest.approx(0.08)
+    codec_worked(table, 10.1, 10.11)
+    assert table.codec_batch_s(11.08) == pytest.approx(0.04)
+    assert table.codec_batch_s(20.0) == pytest.approx(0.01)

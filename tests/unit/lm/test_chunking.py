@@ -76,7 +76,7 @@ def test_a_slow_model_waits_for_a_safe_first_chunk() -> None:
     assert chunks[0][1] == 4
 
 
-@pytest.mark.parametrize(("codec_ms", "frames"), [(20, 3), (34, 3), (60, 4), (150, 5), (900, 5)])
+@pytest.mark.parametrize(("codec_ms", "frames"), [(20, 3), (34, 3), (60, 4), (150, 5), (200, 6), (900, 6)])
 def test_a_busy_codec_makes_the_first_chunk_longer(codec_ms: int, frames: int) -> None:
     """The second chunk waits in the codec: the first must last that long."""
     playback = Playback(n_frames=10)
@@ -84,9 +84,16 @@ def test_a_busy_codec_makes_the_first_chunk_longer(codec_ms: int, frames: int) -
     assert decide(POLICY, playback, frames - 1, False, now=0.0, codec_s=codec_ms / 1000).take_frames == 0
 
 
-def test_the_first_chunk_waits_two_frames_at_most() -> None:
+def test_the_first_chunk_waits_three_frames_at_most() -> None:
     chunks, _ = play(POLICY, [4 * FRAME_S * (i + 1) for i in range(50)])
-    assert chunks[0][1] == 5
+    assert chunks[0][1] == 6
+
+
+def test_the_next_frame_is_made_before_it_is_decoded() -> None:
+    """Model and codec come one after the other: 30 ms and 30 ms need a longer first chunk than either."""
+    playback = Playback(n_frames=10, first_frame_at=0.0, last_frame_at=9 * 0.03)
+    assert decide(POLICY, playback, 10, False, now=0.3, codec_s=0.0).take_frames == 3
+    assert decide(POLICY, playback, 10, False, now=0.3, codec_s=0.03).take_frames == 4
 
 
 def test_small_chunks_while_the_buffer_is_short() -> None:
@@ -114,5 +121,5 @@ def test_every_frame_is_sent_once_and_no_chunk_is_too_large(arrivals_ms: list[in
     policy = replace(POLICY, fixed_frames=min(fixed, most), max_frames=most)
     chunks, _ = play(policy, [ms / 1000 for ms in arrivals_ms])
     assert sum(size for _, size in chunks) == len(arrivals_ms)
-    assert chunks[0][1] <= max(5, fixed)
+    assert chunks[0][1] <= max(6, fixed)
     assert all(size <= max(most, 2) for _, size in chunks[1:])

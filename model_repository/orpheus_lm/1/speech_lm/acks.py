@@ -73,6 +73,7 @@ class AckTable:
         self._free = list(range(slots))
         self._generation = 0
         self._newest_acknowledged_at = 0.0
+        self._slow_batch_s = self._slow_batch_at = 0.0
 
     def take(self) -> Ticket:
         """A free slot under a generation never used before. Raises IndexError where none is free: admission must come first."""
@@ -124,9 +125,13 @@ class AckTable:
         return overtaken or self._codec_idle_s(now) > patience_s or waited_s > HOPELESS * patience_s
 
     def codec_batch_s(self, now: float) -> float:
-        """How long the codec takes for a batch: the last one, or the one at work where that has taken longer already."""
+        """How long the codec takes for a batch: the last one, or the one at work where that has taken longer already. Slower ones of late,
+        as far as this was asked meanwhile, count too, half as much with every second."""
         started, finished = (int(self._words[at]) / 1e9 for at in (STARTED, FINISHED))
-        return finished - started if finished >= started else now - started
+        last_s = finished - started if finished >= started else now - started
+        self._slow_batch_s = max(last_s, self._slow_batch_s * 0.5 ** (now - self._slow_batch_at))
+        self._slow_batch_at = now
+        return self._slow_batch_s
 
     def close(self) -> None:
         self.path.unlink(missing_ok=True)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-FIRST_CHUNK_PATIENCE_FRAMES = 2
-"""How many frames beyond the fewest the first chunk may wait for when the model is slow."""
+FIRST_CHUNK_PATIENCE_FRAMES = 3
+"""How many frames beyond the fewest the first chunk may wait for when the server is slow."""
 FIRST_CHUNK_MARGIN = 1.25
 """Audio of the first chunk, in times that the next one takes to come, below which it would run dry."""
 DRY_FRAMES = 2
@@ -105,10 +105,10 @@ def _most_frames(policy: ChunkPolicy, playback: Playback, now: float, codec_s: f
 
 
 def _first_frames(policy: ChunkPolicy, playback: Playback, codec_s: float) -> int:
-    """The fewest frames whose audio lasts until the next chunk is there, made by a model and decoded by a codec of this pace, within some
-    patience."""
+    """The fewest frames whose audio lasts until the next chunk is there: its frame made by a model of this pace, then decoded by a codec
+    that may just have begun with another batch. Within some patience."""
     frames, most = policy.first_frames, policy.first_frames + FIRST_CHUNK_PATIENCE_FRAMES
-    next_s = FIRST_CHUNK_MARGIN * max(playback.frame_interval_s, codec_s)
+    next_s = FIRST_CHUNK_MARGIN * (playback.frame_interval_s + codec_s)
     while frames < most and frames * policy.frame_s - policy.context_s < next_s:
         frames += 1
     return frames

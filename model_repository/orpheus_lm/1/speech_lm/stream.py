@@ -116,8 +116,7 @@ class SpeechStream:
             waiting = self._planner.waiting_frames
             if ended and not self._planner.n_frames:
                 raise NoAudio("the model ended without one whole frame of audio")
-            codec_s = CODEC_QUEUE_S + self._parts.table.codec_batch_s(now) if self._ticket else 0.0
-            decision = decide(self._policy, self._playback, waiting, ended, now, codec_s)
+            decision = decide(self._policy, self._playback, waiting, ended, now, self._codec_s(now))
             if not decision.take_frames and not ended:
                 watch_s = DEAD_POLL_S if self._outstanding else None
                 waits = [s for s in (decision.wake_in_s, watch_s) if s is not None]
@@ -140,6 +139,14 @@ class SpeechStream:
         self._index += 1
         self._parts.metrics.totals["windows_total"] += 1
         self._playback.chunk_sent(window.n_samples / self._parts.planner.shape.sample_rate_hz, now)
+
+    def _codec_s(self, now: float) -> float:
+        """What a window takes in the codec, before its own decode: the wait for batch mates and, unless this stream is the only one, for
+        the batch of others."""
+        if self._ticket is None:
+            return 0.0
+        others = self._parts.metrics.active_streams > 1
+        return CODEC_QUEUE_S + (self._parts.table.codec_batch_s(now) if others else 0.0)
 
     def _may_send(self, now: float) -> bool:
         if self._ticket is None:
