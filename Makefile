@@ -8,10 +8,10 @@ SERVER := .venv/bin/python
 TEST := .venv-test/bin/python
 TEXT ?= The train to London leaves at half past nine.
 OUT ?= demo.wav
-TESTS ?= tests
+TESTS ?= tests perf/micro
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test lint types check format doctor sweep load peers knobs install install-test install-quantize clean
+.PHONY: help demo serve test lint types check format doctor sweep load peers knobs capacity micro soak install install-test install-quantize clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -55,7 +55,7 @@ doctor: install ## check this installation: packages, folders, memory, GPU; ARGS
 	@$(SERVER) scripts/doctor.py $(ARGS)
 
 # Each starts a server of its own where ARGS names no --url; results land in perf/results.
-sweep load peers knobs: export PYTHONPATH = scripts
+sweep load peers knobs capacity soak: export PYTHONPATH = scripts:model_repository/orpheus_lm/1:model_repository/snac_decoder/1
 
 sweep: install install-test ## Triton's perf_analyzer at 1, 2, 4, 8, 16 streams
 	$(TEST) perf/sweep.py $(ARGS)
@@ -68,6 +68,15 @@ peers: install install-test ## other ways to stream, on the same models
 
 knobs: install install-test ## what each setting does
 	$(TEST) perf/knobs.py $(ARGS)
+
+capacity: install install-test ## what the parts cost, and listeners per machine by simulation
+	$(TEST) perf/capacity.py $(ARGS)
+
+micro: install-test ## pytest-benchmark: framing, windows, codec groups
+	$(TEST) -m pytest perf/micro --benchmark-enable --benchmark-json=perf/results/micro.json $(ARGS)
+
+soak: install install-test ## mixed traffic for minutes or hours; ARGS="--hours 8"
+	$(TEST) perf/soak.py $(ARGS)
 
 clean: ## remove the environments, caches and the demo's file
 	rm -rf .venv .venv-test .venv-quantize .perf-analyzer .venv.log .venv-test.log .venv-quantize.log .pytest_cache .ruff_cache .hypothesis demo.wav

@@ -39,6 +39,8 @@ CONFIG: dict[str, Any] = {
 }  # fmt: skip
 PROMPT_TOKENS = 32
 """Of a sentence of some hundred characters with its control ids."""
+VOCABULARY, SMALL_VOCABULARY = 128_000, 256
+"""Ids of prompts: of Llama's text, and below the audio of the embedded voice."""
 
 
 def shapes(config: dict[str, Any]) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -121,14 +123,16 @@ async def run(folder: Path, streams: tuple[int, ...], tokens: int) -> dict[str, 
     return found
 
 
-async def together(engine: OpenVinoEngine, n: int, tokens: int) -> list[list[float]]:
+async def together(
+    engine: OpenVinoEngine, n: int, tokens: int, prompt_tokens: int = PROMPT_TOKENS, vocabulary: int = VOCABULARY
+) -> list[list[float]]:
     """Seconds from the submission to every token, per stream. Orpheus's own sampling, and an end by length alone."""
     rng = np.random.default_rng(n)
     sampling = Sampling(0.6, 0.9, 0, 1.1, seed=0, max_tokens=tokens, stop_ids=frozenset())
 
     async def one() -> list[float]:
         began, times = time.monotonic(), list[float]()
-        async for ids in engine.submit([int(i) for i in rng.integers(0, 128000, PROMPT_TOKENS)], sampling):
+        async for ids in engine.submit([int(i) for i in rng.integers(0, vocabulary, prompt_tokens)], sampling):
             times += [time.monotonic() - began] * len(ids)
         return times
 

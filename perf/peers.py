@@ -11,8 +11,6 @@ Each gets a server of its own, with the peer's way of streaming in the place of 
 model and codec behind it. `codec s/s` is seconds in the codec's forwards for one second of audio that was sent; `error` is the power of the
 difference from the whole utterance's decode over that of the speech, on texts read alone with fixed seeds. The sliding window is
 given our noise, the same for a frame whenever it is decoded; the reference draws it anew each time, which adds to its error.
-The peers are BLS models that read a decoupled one, and Triton 2.51 kills the process of such a model now and then, with its heap in
-disorder: then the measurement begins anew on another server, and the table says how many it took.
 Written: peers.json (every stream), peers.csv, peers.md, peers.png.
 """
 
@@ -41,7 +39,6 @@ COLUMNS = {
     "streams_with_underruns": "ran dry",
     "streams": "of",
     "failed": "failed",
-    "servers": "servers it took",
     "times_real_time": "times real time",
     "codec_s_per_audio_s": "codec s/s",
     "lost_ms": "lost of each utterance, ms",
@@ -79,12 +76,11 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 4, 8])
     parser.add_argument("--streams", type=int, default=24, help="in each measurement, and at least twice the concurrency")
     parser.add_argument("--texts", default="medium", help=f"{', '.join(MIXES)}, or a file with one text a line")
-    parser.add_argument("--servers", type=int, default=6, help="of each way at most, until one does not break down")
     parser.add_argument("--out", type=Path, default=results.RESULTS, help="folder")
     args = parser.parse_args()
     plan = Plan(texts_of(args.texts), args.concurrency, args.streams)
     content = results.report({"texts": args.texts, "concurrency": args.concurrency, "streams": args.streams})
-    found = [measured(variant, plan, args.servers) for variant in VARIANTS]
+    found = [measured(variant, plan) for variant in VARIANTS]
     whole = found[0]
     rows = [row | exact_columns(variant, of, whole) for variant, of in zip(VARIANTS, found, strict=True) for row in of.rows]
     content["rows"] = rows

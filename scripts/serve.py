@@ -34,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--parent", type=int, metavar="PID", help="end when this process, which starts the server, ends")
     parser.add_argument("--verbose", type=int, default=0, metavar="LEVEL", help="Triton's --log-verbose (default: %(default)s)")
+    parser.add_argument("more", nargs="*", metavar="-- --OPTION", help="behind --: tritonserver's own, such as --grpc-use-ssl=true")
     given = parser.parse_args(arguments)
     if not given.repository.is_dir():
         parser.error(f"no model repository at {given.repository}")
@@ -53,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         host=given.host,
         exit_timeout_s=given.exit_timeout_s,
         verbose=given.verbose,
+        more=given.more,
     )
     print(f"serve: {server.executable}, gRPC on {options.host}:{options.grpc_port}", file=sys.stderr, flush=True)
     os.execve(server.executable, server_arguments(server, options), server_environment(server))

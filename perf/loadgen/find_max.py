@@ -21,6 +21,10 @@ class Limits:
         return first is not None and point.share_dry <= self.share_dry and first["p95"] <= self.first_audio_p95_s
 
 
+FIRST_TRIED = 4
+"""Fewer listeners take minutes to measure and seldom are the answer."""
+
+
 def find_max(bench: Bench, arrivals: str, mean_audio_s: float, limits: Limits, n: int, most: int) -> tuple[int, list[Point]]:
     """-> the most listeners at a time within the limits, 0 for none, at most `most`; and every point on the way. Doubling, then halving
     the gap: a point that failed by chance is not tried again. mean_audio_s: of the bench's texts."""
@@ -34,7 +38,7 @@ def find_max(bench: Bench, arrivals: str, mean_audio_s: float, limits: Limits, n
         return limits.hold(point)
 
     held, failed = 0, most + 1
-    for listeners in itertools.takewhile(lambda value: value <= most, (2**power for power in itertools.count())):
+    for listeners in itertools.takewhile(lambda value: value <= most, (FIRST_TRIED << power for power in itertools.count())):
         if not good(listeners):
             failed = listeners
             break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,12 +14,21 @@ from embedded.installation import Tritonserver
 # the region grows by itself; Triton's 1 MiB would have to grow under many streams, and a container's /dev/shm is often 64 MB.
 SHARED_MEMORY_BYTES = 8 << 20
 
+# A client whose network stopped without a word is found within 20 s, by pings that it does not answer, and its calls are cancelled.
+# Triton's own periods are hours. A client that only reads slowly answers them. (Names: tritonserver --help, 2.51.)
+KEEPALIVE = (
+    "--grpc-keepalive-time=10000",
+    "--grpc-keepalive-timeout=10000",
+    "--grpc-keepalive-permit-without-calls=true",
+    "--grpc-http2-max-pings-without-data=0",
+)
+
 _PLAIN = re.compile(r"[\w./+@%:,=-]+", re.ASCII)
 
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """Ports are numbers, or None for none at all."""
+    """Ports are numbers, or None for none at all. more: arguments of tritonserver's own, behind ours."""
 
     repository: Path
     grpc_port: int
@@ -28,6 +37,7 @@ class ServerOptions:
     host: str = "127.0.0.1"
     exit_timeout_s: int = 5
     verbose: int = 0
+    more: Sequence[str] = ()
 
 
 def plain_path(folder: Path) -> str:
@@ -52,6 +62,7 @@ def server_arguments(server: Tritonserver, options: ServerOptions) -> list[str]:
         f"--exit-timeout-secs={options.exit_timeout_s}",
         f"--log-verbose={options.verbose}",
         f"--backend-config=python,shm-default-byte-size={SHARED_MEMORY_BYTES}",
+        *KEEPALIVE,
     ]
     if server.backend_directory is not None:
         arguments += [f"--backend-directory={plain_path(server.backend_directory)}", "--allow-gpu-metrics=false"]
@@ -63,7 +74,7 @@ def server_arguments(server: Tritonserver, options: ServerOptions) -> list[str]:
         arguments.append("--allow-metrics=false")
     else:
         arguments += [f"--metrics-address={options.host}", f"--metrics-port={options.metrics_port}"]
-    return arguments
+    return [*arguments, *options.more]
 
 
 def server_environment(server: Tritonserver, environment: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -29,6 +29,12 @@ def copy_repository(
     return target
 
 
+def parameters(model: Path) -> dict[str, str]:
+    """In config.pbtxt of the model's folder."""
+    text = (model / "config.pbtxt").read_text(encoding="utf-8")
+    return dict(re.findall(r'^parameters\s*{\s*key:\s*"(\w+)"\s*value\s*{\s*string_value:\s*"([^"]*)"', text, re.MULTILINE))
+
+
 def set_parameters(model: Path, values: Mapping[str, str]) -> None:
     """In config.pbtxt of the model's folder. Raises KeyError for a parameter that is not there already."""
     config = model / "config.pbtxt"

@@ -10,13 +10,10 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
-
-import tritonclient.grpc as triton_grpc
 
 from embedded.ports import free_ports
 
@@ -38,7 +35,7 @@ class RunningServer:
     even by a signal that leaves no time to clean up.
 
     python: the interpreter whose environment serves (its embedded tritonserver, its packages); default: the running one.
-    environment: variables on top of this process's own.
+    environment: variables on top of this process's own. arguments: of tritonserver, on top of ours.
     log: file for the server's output; default: one in the system's temporary folder, removed when the server stops.
     exit_timeout_s: what the server gives running streams when it is told to stop; stop_grace_s: what it gets on top before it is killed.
     progress: called with the seconds waited so far, several times a second, until the server is ready.
@@ -50,6 +47,7 @@ class RunningServer:
         *,
         python: Path | str = sys.executable,
         environment: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = (),
         log: Path | None = None,
         ready_timeout_s: float = 180.0,
         exit_timeout_s: int = 5,
@@ -59,6 +57,7 @@ class RunningServer:
         self.repository = repository
         self._python = python
         self._environment = {**os.environ, **(environment or {})}
+        self._arguments = arguments
         self._own_log = log is None
         self._log_at_end: str | None = None
         self.log_path = log or Path(tempfile.mkstemp(prefix="tritonserver-", suffix=".log")[1])
@@ -103,6 +102,8 @@ class RunningServer:
             f"--metrics-port={self.metrics_port}",
             f"--exit-timeout-s={self._exit_timeout_s}",
             f"--parent={os.getpid()}",
+            "--",
+            *self._arguments,
         ]
         with self.log_path.open("wb") as log:
             # A session of its own: a Ctrl-C in the terminal reaches us alone, and its process group is the server and its stubs.
@@ -149,26 +150,26 @@ class RunningServer:
 
     def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
         began = time.monotonic()
-        with triton_grpc.InferenceServerClient(self.grpc_url) as client:
-            while True:
-                waited_s = time.monotonic() - began
-                if process.poll() is not None:
-                    raise self._failed(f"the server ended with exit status {process.returncode} before it was ready")
-                if waited_s > self._ready_timeout_s:
-                    raise self._failed(f"the server was not ready within {self._ready_timeout_s:.0f} s")
-                if self._progress is not None:
-                    self._progress(waited_s)
-                if _is_ready(client):
-                    return
-                time.sleep(_POLL_S)
+        while True:
+            waited_s = time.monotonic() - began
+            if process.poll() is not None:
+                raise self._failed(f"the server ended with exit status {process.returncode} before it was ready")
+            if waited_s > self._ready_timeout_s:
+                raise self._failed(f"the server was not ready within {self._ready_timeout_s:.0f} s")
+            if self._progress is not None:
+                self._progress(waited_s)
+            if self._is_ready():
+                return
+            time.sleep(_POLL_S)
+
+    def _is_ready(self) -> bool:
+        """Over HTTP, which stays plain where gRPC is encrypted or wants a token."""
+        try:
+            with urllib.request.urlopen(f"{self.http_url}/v2/health/ready", timeout=5):
+                return True
+        except OSError:
+            return False
 
     def _failed(self, what: str) -> ServerFailedError:
         told = [line for line in self.log_text().splitlines() if line.strip() and not _CHATTER.match(line)]
         return ServerFailedError("\n".join([f"{what}; the end of its log:", *told[-_TAIL_LINES:]]))
-
-
-def _is_ready(client: Any) -> bool:
-    try:
-        return bool(client.is_server_ready(client_timeout=5))
-    except triton_grpc.InferenceServerException:
-        return False

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from embedded.repository import copy_repository
 from embedded.running import RunningServer
+from embedded.vitals import metric
 from numpy.typing import NDArray
 
 from support import scripted_engine
@@ -43,7 +44,7 @@ class ScriptedServer:
 
     def metric(self, name: str) -> float:
         """A metric of ours, summed over its labels; 0 where it has not been published yet."""
-        return sum(value for key, value in self.running.metrics().items() if key == name or key.startswith(name + "{"))
+        return metric(self.running, name)
 
 
 def audio(responses: list[Response]) -> NDArray[np.int16]:

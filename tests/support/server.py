@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -18,7 +18,9 @@ SERVER_PYTHON_VARIABLE = "ORPHEUS_TEST_SERVER_PYTHON"
 class StartServer(Protocol):
     """Starts a server that runs until the end of the tests that share it."""
 
-    def __call__(self, repository: Path = MODEL_REPOSITORY, *, environment: Mapping[str, str] | None = None) -> RunningServer: ...
+    def __call__(
+        self, repository: Path = MODEL_REPOSITORY, *, environment: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
+    ) -> RunningServer: ...
 
 
 def server_python() -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -23,7 +23,9 @@ def start_server() -> Iterator[StartServer]:
     """Starts servers with another repository or environment; they end with the test module."""
     with ExitStack() as running:
 
-        def start(repository: Path = MODEL_REPOSITORY, *, environment: Mapping[str, str] | None = None) -> RunningServer:
-            return running.enter_context(RunningServer(repository, python=server_python(), environment=environment))
+        def start(
+            repository: Path = MODEL_REPOSITORY, *, environment: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
+        ) -> RunningServer:
+            return running.enter_context(RunningServer(repository, python=server_python(), environment=environment, arguments=arguments))
 
         yield start

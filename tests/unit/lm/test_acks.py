@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from speech_lm.acks import AckTable, Ticket
+from support.server import MODEL_REPOSITORY
+
+VERSION_FOLDER = str(MODEL_REPOSITORY / "orpheus_lm/1")
 
 
 @pytest.fixture
@@ -124,3 +132,28 @@ def test_a_slow_batch_is_remembered_for_a_while(table: AckTable) -> None:
     codec_worked(table, 10.1, 10.11)
     assert table.codec_batch_s(11.08) == pytest.approx(0.04)
     assert table.codec_batch_s(20.0) == pytest.approx(0.01)
+
+
+def test_tables_of_killed_servers_are_removed_and_no_others(tmp_path: Path) -> None:
+    living = AckTable(2, tmp_path)
+    killed = f"import os, signal, pathlib; from speech_lm.acks import AckTable; t = AckTable(2, pathlib.Path({str(tmp_path)!r}))"
+    command = [sys.executable, "-c", f"{killed}; os.kill(os.getpid(), signal.SIGKILL)"]
+    assert subprocess.run(command, env=os.environ | {"PYTHONPATH": VERSION_FOLDER}, check=False).returncode == -signal.SIGKILL
+    other = tmp_path / "something-else"
+    other.touch()
+    assert len(list(tmp_path.glob("orpheus-ack-*"))) == 2
+    newer = AckTable(2, tmp_path)
+    assert set(tmp_path.iterdir()) == {living.path, newer.path, other}
+    living.close()
+    newer.close()
+    assert set(tmp_path.iterdir()) == {other}
+
+
+def test_a_full_folder_is_an_error_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int, offset: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="no room for the acknowledgement table: No space left on device"):
+        AckTable(2, tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -7,10 +7,13 @@ Layout, little-endian int64 words (the codec's side of it is snac_codec/acks.py;
     0 magic, 1 table id, 2 number of slots, 3 codec batch started (ns), 4 codec batch finished (ns), 5 batches served, 6-7 zero,
     then per slot: generation (written here only), acknowledgement (written by the codec only) = generation << 32 | INDEX + 1.
 Each word has one writer and is written in one aligned store, so no lock is needed. Times are CLOCK_MONOTONIC, one clock for the host.
+
+The file is locked (flock) for as long as its maker lives: a table that can be locked belongs to nobody, and the next one to be made removes it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import math
 import mmap
 import os
@@ -25,6 +28,7 @@ MAGIC = 0x4F52504B41434B31
 HEADER_WORDS, SLOT_WORDS = 8, 2
 STARTED, FINISHED, BATCHES = 3, 4, 5
 COUNT_BITS = 32
+PREFIX = "orpheus-ack-"
 HOPELESS = 5
 """Patiences without an acknowledgement after which a stream is dead even though the codec seems busy: it may have been killed in a
 batch."""
@@ -56,18 +60,19 @@ class AckTable:
     """
 
     def __init__(self, slots: int, folder: Path | None = None) -> None:
+        folder = folder or table_folder()
+        remove_abandoned(folder)
         self.table_id = secrets.randbits(62) + 1
-        self.path = (folder or table_folder()) / f"orpheus-ack-{self.table_id:016x}"
+        self.path = folder / f"{PREFIX}{self.table_id:016x}"
         size = 8 * (HEADER_WORDS + SLOT_WORDS * slots)
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        self._descriptor = _create_locked(self.path)
         try:
-            os.posix_fallocate(descriptor, 0, size)  # a full /dev/shm fails here, not with SIGBUS later
-            self._map = mmap.mmap(descriptor, size)
-        except OSError:
+            os.posix_fallocate(self._descriptor, 0, size)  # a full /dev/shm fails here, not with SIGBUS later
+            self._map = mmap.mmap(self._descriptor, size)
+        except OSError as error:
             self.path.unlink()
-            raise
-        finally:
-            os.close(descriptor)
+            os.close(self._descriptor)
+            raise OSError(error.errno, f"no room for the acknowledgement table: {error.strerror}", f"{self.path}") from None
         self._words = np.frombuffer(self._map, "<i8")
         self._words[:3] = MAGIC, self.table_id, slots
         self._free = list(range(slots))
@@ -137,7 +142,37 @@ class AckTable:
         self.path.unlink(missing_ok=True)
         del self._words
         self._map.close()
+        os.close(self._descriptor)
 
     def _codec_idle_s(self, now: float) -> float:
         started, finished = (int(self._words[at]) / 1e9 for at in (STARTED, FINISHED))
         return now - finished if finished >= started else 0.0
+
+
+def remove_abandoned(folder: Path) -> int:
+    """Tables of servers that were killed; -> how many there were."""
+    removed = 0
+    for path in folder.glob(f"{PREFIX}*"):
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        except OSError:  # gone meanwhile, or another user's
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+            removed += 1
+        except OSError:  # in use
+            pass
+        finally:
+            os.close(descriptor)
+    return removed
+
+
+def _create_locked(path: Path) -> int:
+    """-> the descriptor. Between making and locking, another server may take the file for an abandoned one: then once more."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        os.close(descriptor)

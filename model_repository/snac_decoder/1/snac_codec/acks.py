@@ -12,7 +12,7 @@ import os
 import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,10 +33,10 @@ def table_folder() -> Path:
 
 
 class Acknowledger:
-    """Used from one thread."""
+    """Used from one thread. clock_ns: the clock of the language model's host, in nanoseconds."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or table_folder()
+    def __init__(self, folder: Path | None = None, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._folder, self._clock_ns = folder or table_folder(), clock_ns
         self._tables: OrderedDict[int, Words] = OrderedDict()
 
     def batch_started(self, table_ids: set[int]) -> None:
@@ -44,11 +44,11 @@ class Acknowledger:
         for table_id in table_ids:
             words = self._table(table_id)
             if words is not None:
-                words[STARTED] = time.monotonic_ns()
+                words[STARTED] = self._clock_ns()
 
     def batch_finished(self) -> None:
         for words in self._tables.values():
-            words[FINISHED] = time.monotonic_ns()
+            words[FINISHED] = self._clock_ns()
             words[BATCHES] += 1
 
     def acknowledge(self, ticket: Sequence[int], index: int) -> bool:

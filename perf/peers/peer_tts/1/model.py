@@ -1,23 +1,35 @@
-"""A BLS model that gets frames from `orpheus_lm`, one at a time, and has them decoded by `snac_decoder`, in the way of `methods`."""
+"""A model that gets frames from `orpheus_lm`, one at a time, and has them decoded by `snac_decoder`, in the way of `methods`.
+
+The codec is called by BLS. The language model would be too, but on Triton 2.51 a model that so reads a decoupled one is killed now and then
+("Reference count error detected", "malloc_consolidate(): unaligned fastbin chunk detected": one of four servers within some 50 streams),
+so its frames come over the server's own gRPC, about a millisecond later.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+import queue
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import methods
 import numpy as np
 import triton_python_backend_utils as pb_utils
+import tritonclient.grpc as triton
 from numpy.typing import NDArray
+from tritonclient.utils import np_to_triton_dtype
 
 STREAMS = 64
+PATIENCE_S = 30.0
 
 
 class TritonPythonModel:
     def initialize(self, args: dict[str, str]) -> None:
         self._method = json.loads(args["model_config"])["parameters"]["method"]["string_value"]
+        self._url = _own_url()
         workers = 1 if self._method in methods.SERIAL else STREAMS
         self._pool = ThreadPoolExecutor(workers)
 
@@ -30,7 +42,7 @@ class TritonPythonModel:
     def finalize(self) -> None:
         self._pool.shutdown()
 
-    def _answer(self, inputs: dict[str, NDArray[Any]], sender: Any) -> None:
+    def _answer(self, inputs: Mapping[str, NDArray[Any]], sender: Any) -> None:
         try:
             # Every response is held back by one, so that the last carries the end.
             index, waiting = 0, None
@@ -47,11 +59,11 @@ class TritonPythonModel:
             response = pb_utils.InferenceResponse(error=pb_utils.TritonError(f"[INTERNAL] {error}"))
             sender.send(response, pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 
-    def _speech(self, inputs: dict[str, NDArray[Any]]) -> Iterator[NDArray[np.int16]]:
+    def _speech(self, inputs: Mapping[str, NDArray[Any]]) -> Iterator[NDArray[np.int16]]:
         codes: list[NDArray[np.int32]] = []
 
         def frame_counts() -> Iterator[int]:
-            for frames in _frames(inputs):
+            for frames in _frames(self._url, inputs):
                 for frame in frames:
                     codes.append(frame)
                     yield len(codes)
@@ -60,26 +72,34 @@ class TritonPythonModel:
             yield _decode(np.concatenate(codes[wanted.first_frame : wanted.end_frame]), wanted)
 
 
-def _frames(inputs: dict[str, NDArray[Any]]) -> Iterator[list[NDArray[np.int32]]]:
-    """New frames, int32 [7] each, as the language model makes them: the ends of its one-frame windows.
-
-    FINISH_REASON is not asked for: with strings in the responses of such a call Triton 2.51 kills the process more often ("Reference count
-    error detected: an attempt was made to deallocate the dtype 17 (O)").
-    """
+def _frames(url: str, inputs: Mapping[str, NDArray[Any]]) -> Iterator[list[NDArray[np.int32]]]:
+    """New frames, int32 [7] each, as the language model makes them: the ends of its one-frame windows."""
     values = {**inputs, "STANDALONE": np.array([True]), "CHUNK_FRAMES": np.array([1], np.int32)}
-    tensors = [pb_utils.Tensor(name, value) for name, value in values.items()]
-    request = pb_utils.InferenceRequest(
-        model_name="orpheus_lm", inputs=tensors, requested_output_names=["CODES", "FIRST_FRAME"]
-    )
+    tensors = [triton.InferInput(name, list(value.shape), np_to_triton_dtype(value.dtype)) for name, value in values.items()]
+    for tensor, value in zip(tensors, values.values(), strict=True):
+        tensor.set_data_from_numpy(value)
+    answers: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
     seen = 0
-    for response in request.exec(decoupled=True):
-        _check(response)
-        if not response.output_tensors():  # the empty final response
-            continue
-        first = int(_array(response, "FIRST_FRAME")[0])
-        window = list(_array(response, "CODES").reshape(-1, 7))
-        yield window[seen - first :]
-        seen = max(seen, first + len(window))
+    with triton.InferenceServerClient(url) as client:
+        client.start_stream(lambda result, error: answers.put((result, error)))
+        client.async_stream_infer("orpheus_lm", tensors)
+        while True:
+            result, error = answers.get(timeout=PATIENCE_S)
+            if error is not None:
+                raise error
+            first = int(result.as_numpy("FIRST_FRAME")[0])
+            window = list(result.as_numpy("CODES").reshape(-1, 7))
+            yield window[seen - first :]
+            seen = max(seen, first + len(window))
+            if result.as_numpy("FINISH_REASON")[0]:
+                return
+
+
+def _own_url() -> str:
+    """Of the server that this process belongs to, from its command line (scripts/embedded/command.py)."""
+    words = Path(f"/proc/{os.getppid()}/cmdline").read_bytes().decode().split("\0")
+    given = dict(word.lstrip("-").split("=", 1) for word in words if "=" in word)
+    return f"{given['grpc-address']}:{given['grpc-port']}"
 
 
 def _decode(codes: NDArray[np.int32], wanted: methods.Decode) -> NDArray[np.int16]:
