@@ -4,9 +4,9 @@
 
 1. The language model's steps and the codec's forwards are measured alone on the idle machine.
 2. A running server is measured in a closed loop, as by `make load`.
+   What windows cost besides (Triton, Python, gRPC, the client) is its processor time.
 3. Our own scheduling (windows, chunks, flow control: the code of the model repository) runs in simulated time with those costs. One figure
-   is fitted to the measurement with one caller, what surrounds a window beside both models; the other lines are predictions, shown
-   beside what was measured.
+   is fitted, the delay around a window, to the first audio with one caller; the other lines are predictions beside what was measured.
 4. The same simulation in an open loop finds the most listeners at a time, for constant and Poisson arrivals.
 5. The same for Orpheus 3B in FP8 on GPUs, with costs ON PAPER: from data sheets and stated assumptions (perf/simulation/paper.py), nothing
    measured.
@@ -26,12 +26,12 @@ from embedded.running import REPOSITORY
 from loadgen import results
 from loadgen.bench import Bench, Point, Traffic
 from loadgen.find_max import Limits, find_max
-from loadgen.target import target
+from loadgen.target import own_server
 from loadgen.texts import MIXES, drawn, texts_of
 from loadgen.traffic import ARRIVALS
 from simulation.bench import Model, SimulatedBench
 from simulation.costs import Costs
-from simulation.measured import measured_costs
+from simulation.measured import Surroundings, measured_costs
 from simulation.paper import GPUS, paper_costs
 from snac_codec.config import load_config
 from snac_codec.settings import load_settings as load_codec_settings
@@ -68,15 +68,13 @@ def with_pace(model: Model, texts: Sequence[str], audio_s: float) -> Model:
 
 
 def fitted(bench: SimulatedBench, measured: Point, n: int) -> SimulatedBench:
-    """With the costs around a window that make the first audio of one caller what was measured: a straight line through two tries."""
+    """With the delay around a window that makes the first audio of one caller what was measured."""
 
-    def first_ms(window_s: float) -> float:
-        tried = bench.with_costs(replace(bench.costs, window_s=window_s))
-        return tried.measure(Traffic("closed", 1), n).row["first_audio_p50_ms"]
+    def delayed(window_delay_s: float) -> SimulatedBench:
+        return bench.with_costs(replace(bench.costs, window_delay_s=window_delay_s))
 
-    low, high = first_ms(0.0), first_ms(0.01)
-    window_s = 0.01 * (measured.row["first_audio_p50_ms"] - low) / (high - low)
-    return bench.with_costs(replace(bench.costs, window_s=max(0.0, window_s)))
+    lacking_ms = measured.row["first_audio_p50_ms"] - delayed(0.0).measure(Traffic("closed", 1), n).row["first_audio_p50_ms"]
+    return delayed(max(0.0, lacking_ms / 1000))
 
 
 def most(bench: SimulatedBench, limits: Limits, streams: int, at_most: int) -> dict[str, int]:
@@ -139,8 +137,11 @@ def main() -> None:
             points.append(bench.measure(of, max(args.streams, 2 * of.concurrency)))
         return points
 
-    with target(None) as url:
-        measured = measure_all(Bench(url, texts, {}, seed=0, processes=1, start_delay_s=0.0))
+    with own_server() as server:
+        around = Surroundings(server)
+        around.begin()
+        measured = measure_all(Bench(server.grpc_url, texts, {}, seed=0, processes=1, start_delay_s=0.0))
+        costs = replace(costs, window_core_s=around.core_s_per_window())
     model = with_pace(model, drawn(texts, max(args.streams, 2), 0), measured[0].summary["audio_s"])
     bench = fitted(SimulatedBench(model, costs, texts), measured[0], args.streams)
     simulated = measure_all(bench)

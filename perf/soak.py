@@ -5,8 +5,8 @@
 
 Callers speak whole utterances, leave in mid-stream (half of them), and ask for what is refused. Expected are whole utterances, ends by
 cancel, and InvalidRequest for invalid requests: anything else is unexpected. Memory of the server and its processes is read every few
-seconds; it counts as flat where the last quarter's median is at most --allow-mb above the second quarter's. At the end the server must be idle.
-Written with --out: soak.json. Exit status 1 where something was not as it must be.
+seconds; it counts as flat where the last quarter's median is at most --allow-mb above the second quarter's. At the end the server must be
+idle. Written with --out: soak.json. Exit status 1 where something was not as it must be.
 """
 
 from __future__ import annotations

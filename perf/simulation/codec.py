@@ -48,8 +48,13 @@ class SimulatedCodec:
     def take(self, chunk: Chunk, listener: Listener) -> None:
         self._soon(self._take(chunk, listener))
 
+    async def _pass_on(self) -> None:
+        """One of the two ways of a window: to the codec, and from it to the listener."""
+        await asyncio.sleep(self._costs.window_delay_s / 2)
+        await self._cores.work(self._costs.window_core_s / 2)
+
     async def _take(self, chunk: Chunk, listener: Listener) -> None:
-        await self._cores.work(self._costs.window_s / 2)
+        await self._pass_on()
         self._queue.append(_Waiting(chunk, listener, asyncio.get_running_loop().time()))
         self._filled.set()
 
@@ -94,7 +99,7 @@ class SimulatedCodec:
         self._acknowledger.acknowledge(waiting.chunk.ticket, waiting.chunk.index)
 
     async def _deliver(self, waiting: _Waiting) -> None:
-        await self._cores.work(self._costs.window_s / 2)
+        await self._pass_on()
         waiting.listener.hear(waiting.chunk.window.n_samples, waiting.chunk.finish_reason)
 
     def _soon(self, work: Coroutine[Any, Any, None]) -> None:

@@ -19,14 +19,13 @@ class _Job:
 
 
 class Cores:
-    """count: cores; a GPU that several models share is one core. busy_s: core-seconds worked so far."""
+    """count: cores; a GPU that several models share is one core."""
 
     def __init__(self, count: int) -> None:
         self._count = count
         self._jobs: list[_Job] = []
         self._settled_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self.busy_s = 0.0
 
     async def work(self, seconds: float, threads: int = 1) -> None:
         """Work that takes `seconds` on an idle machine with a core for each of its threads, which go on in step."""
@@ -50,7 +49,6 @@ class Cores:
         self._settled_at = now
         for job in self._jobs:
             job.left_s -= worked_s
-            self.busy_s += worked_s * job.threads
 
     def _set_timer(self) -> None:
         if self._timer is not None:

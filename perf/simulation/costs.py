@@ -28,8 +28,8 @@ class Costs:
 
     step_s: of the language model, by streams in the step. step_threads: cores that it keeps busy. prompt_token_s: more for each token of a
     prompt. forward_s: of the codec, for each size of tiles (latents), by tiles in it. max_rows: tiles in a forward; calls: forwards side by
-    side, each on one core. window_s: of one core for everything around a window beside both models (Triton, Python, gRPC, the client).
-    cores: that share all this; 1 for a GPU.
+    side, each on one core. window_core_s: of one core for everything around a window beside both models (Triton, Python, gRPC, the client);
+    window_delay_s: and what passes there without work, from wake to wake. cores: that share all this; 1 for a GPU.
     """
 
     step_s: Curve
@@ -38,7 +38,8 @@ class Costs:
     forward_s: Mapping[int, Curve]
     max_rows: int
     calls: int
-    window_s: float
+    window_core_s: float
+    window_delay_s: float
     cores: int
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ PUBLISHED_EVERY_S = 0.5  # orpheus_lm/1/model.py: PUBLISH_EVERY_S
 
 @dataclass(frozen=True)
 class Vitals:
-    """memory_mb: resident, of the server, its stubs and the engine's process; sockets: of the server; shared: files in /dev/shm, anybody's."""
+    """memory_mb: resident, of the server, its stubs and the engine's process; sockets: of the server; shared: files in /dev/shm."""
 
     memory_mb: float
     sockets: int
@@ -34,6 +35,12 @@ def vitals(server: RunningServer) -> Vitals:
         sockets=sum(link.name.startswith("socket:") for link in links),
         shared=frozenset(path.name for path in Path("/dev/shm").iterdir()),
     )
+
+
+def cpu_s(pid: int) -> float:
+    """Processor time of the process so far, user and system."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def metric(server: RunningServer, name: str) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from orpheus_client import Client, OrpheusError, ServerUnavailable, Tls
 from support.server import StartServer
 
 SECRET = "quivering zephyrs"
+RESTRICTED = "inference,metadata,model-config,model-repository,shared-memory,statistics,trace,logging"
 LISTENING = "0A"  # linux/net/tcp_states.h
 
 
@@ -60,14 +60,14 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def guarded(start_server: StartServer, certificates: Path) -> Iterator[RunningServer]:
+def guarded(start_server: StartServer, certificates: Path) -> RunningServer:
     """TLS, and a token for everything but health."""
-    yield start_server(
+    return start_server(
         arguments=[
             "--grpc-use-ssl=true",
             f"--grpc-server-cert={certificates}/server.pem",
             f"--grpc-server-key={certificates}/server.key",
-            "--grpc-restricted-protocol=inference,metadata,model-repository,shared-memory,statistics,trace,logging,model-config:token=s3cret",
+            f"--grpc-restricted-protocol={RESTRICTED}:token=s3cret",
         ]
     )
 

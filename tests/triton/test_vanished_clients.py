@@ -1,7 +1,7 @@
-"""Callers that leave in every way there is. What they asked for ends soon, what it held comes back, and the server goes on and exits as ever.
+"""Callers that leave in every way there is. What they asked for ends soon, what it held comes back, the server goes on and exits as ever.
 
-Our client sends STOP (test_client.py). Here nobody does: Triton's ensemble drops the codec's part of such a call and tells the language model
-nothing, so the stream ends when its acknowledgements stay away (dead_stream_ms).
+Our client sends STOP (test_client.py). Here nobody does: Triton's ensemble drops the codec's part of such a call and tells the language
+model nothing, so the stream ends when its acknowledgements stay away (dead_stream_ms).
 """
 
 from __future__ import annotations
