@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 import wave
 from collections.abc import Callable, Iterator
@@ -94,6 +95,20 @@ def test_health_that_speaks_notices_more(scripted: Scripted) -> None:
     server = scripted({"Yes.": [Fail("in ensemble 'orpheus_tts', Stub process 'snac_decoder_0_0' is not healthy.")]})
     assert main(["health", "--url", server.url]) == 0
     assert main(["health", "--speak", "--url", server.url]) == 4
+
+
+def test_draining_waits_for_the_last_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "metrics"
+    page.write_text(
+        "# HELP orpheus_lm_active_streams Streams being served\norpheus_lm_active_streams 2\norpheus_lm_active_streams_other 9\n"
+    )
+    assert main(["drain", "--metrics-url", page.as_uri(), "--timeout-s", "0.6"]) == 6
+    assert "2 streams are still being served" in capsys.readouterr().err
+    threading.Timer(1.5, page.write_text, ["orpheus_lm_active_streams 0\n"]).start()
+    began = time.monotonic()
+    assert main(["drain", "--metrics-url", page.as_uri()]) == 0
+    assert time.monotonic() - began > 1.4
+    assert main(["drain", "--metrics-url", (tmp_path / "nothing").as_uri()]) == 1
 
 
 def test_a_full_server_is_healthy(scripted: Scripted, capsys: pytest.CaptureFixture[str]) -> None:

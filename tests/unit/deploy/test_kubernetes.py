@@ -13,6 +13,7 @@ import pytest
 import snac_codec.metrics
 import speech_lm.metrics
 import yaml
+from orpheus_client.cli.arguments import build_parser
 
 ROOT = Path(__file__).parents[3]
 MANIFESTS = ROOT / "deploy" / "kubernetes"
@@ -80,11 +81,14 @@ def test_the_autoscaler_reads_a_metric_that_exists() -> None:
 def test_a_pod_may_end_its_streams() -> None:
     pod = server()
     (triton,) = pod["containers"]
-    pause = int(triton["lifecycle"]["preStop"]["exec"]["command"][1])
+    command = triton["lifecycle"]["preStop"]["exec"]["command"]
+    drain = build_parser().parse_args(command[1:])
+    (patched,) = one(documents(MANIFESTS / "gpu/servers.yaml"), "Deployment", "server")["spec"]["template"]["spec"]["containers"]
+    assert patched["lifecycle"]["preStop"]["exec"]["command"][1:] == command[1:]
     for name in ("cpu", "gpu"):
         timeout = re.search(r"exit-timeout-s(?:ecs)?\D+(\d+)", (ROOT / f"docker/Dockerfile.{name}").read_text(encoding="utf-8"))
         assert timeout is not None
-        assert pod["terminationGracePeriodSeconds"] > pause + int(timeout[1])
+        assert pod["terminationGracePeriodSeconds"] > drain.pause_s + drain.timeout_s + int(timeout[1])
 
 
 def test_a_pod_is_ready_by_tritons_word_and_alive_by_its_speech() -> None:

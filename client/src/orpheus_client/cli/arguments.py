@@ -73,6 +73,12 @@ def build_parser() -> argparse.ArgumentParser:
     health.add_argument("--speak", action="store_true", help="also speak one word: notices what Triton's own readiness does not")
     health.add_argument("--json", action="store_true", help="as JSON")
 
+    drain = commands.add_parser("drain", help="wait until the server, which gets no new streams any more, has ended those that it has")
+    drain.add_argument("--metrics-url", default="http://localhost:8002/metrics", help="Triton's metrics page (default: %(default)s)")
+    drain.add_argument("--pause-s", type=float, default=0.0, help="first wait so long, for the balancer to forget the server")
+    drain.add_argument("--timeout-s", type=float, default=60.0, help="then wait so long at most (default: %(default)s)")
+    drain.set_defaults(json=False)
+
     bench = commands.add_parser("bench-lite", help="speak many utterances at once and report how it went", parents=[speech, server])
     bench.add_argument("-n", "--streams", type=_positive, default=16, help="utterances in all (default: %(default)s)")
     bench.add_argument("-c", "--concurrency", type=_positive, default=4, help="at a time (default: %(default)s)")

@@ -13,11 +13,12 @@ from typing import NoReturn
 from ..errors import OrpheusError
 from .arguments import build_parser
 from .bench import bench
+from .drain import drain
 from .exit_codes import ExitCode, exit_code
 from .say import say
 from .server import health, voices
 
-COMMANDS = {"say": say, "voices": voices, "health": health, "bench-lite": bench}
+COMMANDS = {"say": say, "voices": voices, "health": health, "drain": drain, "bench-lite": bench}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
