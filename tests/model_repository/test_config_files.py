@@ -14,7 +14,7 @@ from speech_lm.stream import CODEC_QUEUE_S
 from support.model_config import MODEL_REPOSITORY, MODELS, TensorType, config_text, inputs, outputs, parameters, parse_config
 
 SPEECH_INPUTS = {
-    "TEXT": TensorType("STRING", (1,)),
+    "TEXT": TensorType("STRING", (1,), optional=True),
     "VOICE": TensorType("STRING", (1,), optional=True),
     "TEMPERATURE": TensorType("FP32", (1,), optional=True),
     "TOP_P": TensorType("FP32", (1,), optional=True),

@@ -27,6 +27,13 @@ def test_text_without_a_word(server: RunningServer, said: str) -> None:
     assert "[INVALID_ARGUMENT] TEXT holds nothing that can be spoken" in refusal(server, TEXT=text(said))
 
 
+@pytest.mark.parametrize("model", ["orpheus_tts", "orpheus_lm"])
+def test_no_text_at_all(server: RunningServer, model: str) -> None:
+    """Found by fuzzing: with TEXT required in config.pbtxt, Triton 2.51 ends the ensemble's call with no response, as if all were well."""
+    with pytest.raises(InferenceServerException, match=r"\[INVALID_ARGUMENT\] TEXT is missing"):
+        ask(server.grpc_url, model, {"SEED": np.array([1], np.int64)})
+
+
 def test_invalid_utf8(server: RunningServer) -> None:
     assert "[INVALID_ARGUMENT] TEXT is not valid UTF-8" in refusal(server, TEXT=text(b"caf\xe9"))
 

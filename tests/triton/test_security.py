@@ -16,6 +16,8 @@ from support.server import StartServer
 SECRET = "quivering zephyrs"
 RESTRICTED = "inference,metadata,model-config,model-repository,shared-memory,statistics,trace,logging"
 LISTENING = "0A"  # linux/net/tcp_states.h
+MAPPED_IPV4 = "0000000000000000FFFF0000"
+"""How /proc/net/tcp6 begins an IPv4 address."""
 
 
 def listening_addresses(pids: list[int]) -> set[str]:
@@ -26,7 +28,7 @@ def listening_addresses(pids: list[int]) -> set[str]:
             target = f"{link.readlink()}" if link.is_symlink() else ""
             inodes |= {target[len("socket:[") : -1]} if target.startswith("socket:[") else set()
     rows = [line.split() for page in ("tcp", "tcp6") for line in Path(f"/proc/net/{page}").read_text().splitlines()[1:]]
-    return {row[1].split(":")[0] for row in rows if row[3] == LISTENING and row[9] in inodes}
+    return {row[1].split(":")[0].removeprefix(MAPPED_IPV4) for row in rows if row[3] == LISTENING and row[9] in inodes}
 
 
 def test_it_listens_on_this_machine_alone(server: RunningServer) -> None:
@@ -39,10 +41,9 @@ def test_no_text_is_logged(start_server: StartServer) -> None:
     server = start_server()
     with Client(server.grpc_url) as client:
         client.synthesize(f"The {SECRET}.")
-        for refused in (f"{SECRET} " * 3000, f"{SECRET} \0"):
-            with pytest.raises(OrpheusError) as caught:
-                client.synthesize(refused)
-            assert SECRET not in f"{caught.value}"
+        with pytest.raises(OrpheusError) as caught:
+            client.synthesize(f"{SECRET} " * 3000)
+        assert SECRET not in f"{caught.value}"
         with pytest.raises(OrpheusError):
             client.synthesize("Hello.", voice=SECRET)
     assert SECRET not in server.log_text()

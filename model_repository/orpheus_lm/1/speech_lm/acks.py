@@ -8,7 +8,8 @@ Layout, little-endian int64 words (the codec's side of it is snac_codec/acks.py;
     then per slot: generation (written here only), acknowledgement (written by the codec only) = generation << 32 | INDEX + 1.
 Each word has one writer and is written in one aligned store, so no lock is needed. Times are CLOCK_MONOTONIC, one clock for the host.
 
-The file is locked (flock) for as long as its maker lives: a table that can be locked belongs to nobody, and the next one to be made removes it.
+The file is locked (flock) for as long as its maker lives: a table that can be locked belongs to nobody, and whoever makes the next one
+removes it.
 """
 
 from __future__ import annotations

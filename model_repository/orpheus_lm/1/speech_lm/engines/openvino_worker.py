@@ -201,8 +201,9 @@ def generation_config(sampling: dict[str, Any]) -> Any:
 
 
 def load_pipeline(folder: Path, threads: int, max_streams: int, cache_blocks: int) -> Any:
-    if not (folder / "openvino_model.xml").is_file():
-        raise FileNotFoundError(f"{folder} holds no openvino_model.xml; scripts/export_lm.py makes one")
+    for name in ("openvino_model.xml", "openvino_model.bin"):
+        if not (folder / name).is_file():
+            raise FileNotFoundError(f"{folder} holds no {name}; scripts/export_lm.py makes one")
     genai = openvino_genai()
     scheduler = genai.SchedulerConfig()
     scheduler.num_kv_blocks = cache_blocks
