@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import suppress
 from types import TracebackType
 
 
 class Proxy:
     """`with Proxy("127.0.0.1:8001") as proxy:`, then connect to `proxy.url`. stall(): from now on no byte passes in either direction, and
-    both ends keep their connection."""
+    both ends keep their connection. cut(): the connections break."""
 
     def __init__(self, server: str) -> None:
         host, port = server.rsplit(":", 1)
@@ -27,13 +28,19 @@ class Proxy:
     def stall(self) -> None:
         self._flowing.clear()
 
+    def cut(self) -> None:
+        for one in self._sockets:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+        self._flowing.set()
+
     def __enter__(self) -> Proxy:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for one in (self._listening, *self._sockets):
-            one.close()
-        self._flowing.set()
+        self._listening.close()
+        self.cut()
 
     def _accept(self) -> None:
         while True:

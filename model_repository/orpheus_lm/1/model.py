@@ -23,6 +23,7 @@ from speech_lm.acks import AckTable
 from speech_lm.engines import EngineOptions, create_engine
 from speech_lm.errors import InvalidRequest, SpeechError
 from speech_lm.frontends import load_frontend
+from speech_lm.guard import start_guard
 from speech_lm.metrics import FAMILIES, Metrics
 from speech_lm.requests import DescribeRequest, SpeechRequest, StopRequest, parse_request
 from speech_lm.service import SpeechService
@@ -41,6 +42,7 @@ INPUTS = (
 
 class TritonPythonModel:
     def initialize(self, args: dict[str, str]) -> None:
+        start_guard()
         logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(name)s: %(message)s")
         parameters = {key: value["string_value"] for key, value in json.loads(args["model_config"])["parameters"].items()}
         folder = Path(args["model_repository"]) / args["model_version"]
