@@ -25,7 +25,7 @@ from embedded.repository import parameters
 from embedded.running import REPOSITORY
 from loadgen import results
 from loadgen.bench import Bench, Point, Traffic
-from loadgen.find_max import Limits, find_max
+from loadgen.find_max import Limits, Measures, find_max
 from loadgen.target import own_server
 from loadgen.texts import MIXES, drawn, texts_of
 from loadgen.traffic import ARRIVALS
@@ -130,7 +130,7 @@ def main() -> None:
     costs = measured_costs(load_codec_settings(parameters(CODEC)), streams=[1, 2, 4, 8, 16, 32], rounds=args.rounds)
     traffic = [Traffic("closed", n) for n in sorted({1, *args.concurrency})]
 
-    def measure_all(bench: Bench | SimulatedBench) -> list[Point]:
+    def measure_all(bench: Measures) -> list[Point]:
         points: list[Point] = []
         for of in traffic:
             bench.warm_up(of.concurrency)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import sys
 from dataclasses import dataclass
+from typing import Protocol
 
-from loadgen.bench import Bench, Point, Traffic
+from loadgen.bench import Point, Traffic
 
 
 @dataclass(frozen=True)
@@ -21,11 +22,18 @@ class Limits:
         return first is not None and point.share_dry <= self.share_dry and first["p95"] <= self.first_audio_p95_s
 
 
+class Measures(Protocol):
+    """A `loadgen.bench.Bench`, or whoever else can say what traffic does."""
+
+    def warm_up(self, at_a_time: int) -> None: ...
+    def measure(self, traffic: Traffic, n: int) -> Point: ...
+
+
 FIRST_TRIED = 4
 """Fewer listeners take minutes to measure and seldom are the answer."""
 
 
-def find_max(bench: Bench, arrivals: str, mean_audio_s: float, limits: Limits, n: int, most: int) -> tuple[int, list[Point]]:
+def find_max(bench: Measures, arrivals: str, mean_audio_s: float, limits: Limits, n: int, most: int) -> tuple[int, list[Point]]:
     """-> the most listeners at a time within the limits, 0 for none, at most `most`; and every point on the way. Doubling, then halving
     the gap: a point that failed by chance is not tried again. mean_audio_s: of the bench's texts."""
     points: list[Point] = []

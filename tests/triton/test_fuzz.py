@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import grpc
 import numpy as np
 import pytest
-import tritonclient.grpc.service_pb2 as generated
-import tritonclient.grpc.service_pb2_grpc as generated_grpc
+import tritonclient.grpc.service_pb2 as messages
+import tritonclient.grpc.service_pb2_grpc as services
 from embedded.running import RunningServer
 from embedded.vitals import processes_of, wait_until_idle
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from orpheus_client import Client
+
+# Generated modules, of which type checkers see nothing.
+generated: Any = messages
+generated_grpc: Any = services
 
 ANSWERED_WITHIN_S = 30.0
 """A stream whose windows nobody decodes ends after dead_stream_ms."""

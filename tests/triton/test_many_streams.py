@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
@@ -9,6 +10,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import tritonclient.grpc as grpc
+from embedded.running import RunningServer
+from embedded.vitals import metric
+from orpheus_client import Client
 from support.raw import Response, ask, raw_stream, text
 from support.scripted_engine import Script
 from support.scripted_server import ScriptedServer, audio, start_scripted
@@ -90,3 +94,27 @@ def test_four_times_too_many(scripted: ScriptedServer) -> None:
     assert np.median(refused) < np.median(served)
     scripted.play(Script(frames=4))
     assert len(audio(scripted.speak())) == 4 * 2048
+
+
+def test_thirty_two_starts_at_once(server: RunningServer) -> None:
+    """Within some milliseconds, as many as there are slots: all are served."""
+    with Client(server.grpc_url, retries=2) as client, ThreadPoolExecutor(32) as threads:
+        spoken = list(threads.map(client.synthesize, ["All is well."] * 32))
+    assert [speech.finish_reason for speech in spoken] == ["stop"] * 32
+
+
+def test_short_texts_do_not_wait_for_a_long_one(server: RunningServer) -> None:
+    """Continuous batching: whoever comes later and says less is done first."""
+    with Client(server.grpc_url) as client, client.stream("The old clock on the wall stopped years ago. " * 40) as long:
+        next(long)
+        with ThreadPoolExecutor(4) as threads:
+            spoken = list(threads.map(client.synthesize, ["All is well."] * 8))
+        assert [speech.finish_reason for speech in spoken] == ["stop"] * 8
+        assert metric(server, "orpheus_lm_active_streams") >= 1, "the long one is still being spoken"
+
+
+def test_the_first_request_after_the_start_is_as_fast_as_the_next(start_server: StartServer) -> None:
+    """The models are warm when the server is ready. Side by side in one run, with room for a busy machine."""
+    with Client(start_server().grpc_url) as client:
+        first_s, *later_s = [client.synthesize("All is well.").timings.time_to_first_audio_s or 0.0 for _ in range(8)]
+    assert 0 < first_s < 2 * statistics.median(later_s)

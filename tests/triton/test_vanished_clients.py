@@ -43,8 +43,8 @@ def kill_clients(server: RunningServer, count: int, seed: int) -> None:
 
 
 def sixteen_at_once(server: RunningServer) -> list[str]:
-    with Client(server.grpc_url) as client, ThreadPoolExecutor(16) as threads:
-        return list(threads.map(lambda _: client.synthesize("All is well.", retries=3).finish_reason, range(16)))
+    with Client(server.grpc_url, retries=3) as client, ThreadPoolExecutor(16) as threads:
+        return [speech.finish_reason for speech in threads.map(client.synthesize, ["All is well."] * 16)]
 
 
 def test_two_hundred_killed_clients(abandoned: RunningServer) -> None:

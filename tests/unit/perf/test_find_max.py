@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from loadgen.bench import Bench, Point, Traffic
+from loadgen.bench import Point, Traffic
 from loadgen.find_max import Limits, find_max
 
 AUDIO_S = 2.5
@@ -40,7 +40,7 @@ class SteadyServer:
 @pytest.mark.parametrize("holds", [0, 1, 3, 8, 13, 32, 50])
 def test_the_most_is_found(holds: int, fault: str) -> None:
     server = SteadyServer(holds, fault)
-    most, points = find_max(cast(Bench, server), "poisson", AUDIO_S, Limits(0.01, 0.3), 40, 32)
+    most, points = find_max(server, "poisson", AUDIO_S, Limits(0.01, 0.3), 40, 32)
     assert most == min(holds, 32)
     assert [point.row["listeners"] for point in points] == server.tried
     assert len(server.tried) == len(set(server.tried)), "no point is measured twice"

@@ -20,10 +20,11 @@ import numpy as np
 import triton_python_backend_utils as pb_utils
 import tritonclient.grpc as triton
 from numpy.typing import NDArray
-from tritonclient.utils import np_to_triton_dtype
 
 STREAMS = 64
 PATIENCE_S = 30.0
+TYPES = {"O": "BYTES", "?": "BOOL", "i": "INT32", "q": "INT64", "l": "INT64"}
+"""Triton's names by NumPy's character of a type."""
 
 
 class TritonPythonModel:
@@ -75,13 +76,17 @@ class TritonPythonModel:
 def _frames(url: str, inputs: Mapping[str, NDArray[Any]]) -> Iterator[list[NDArray[np.int32]]]:
     """New frames, int32 [7] each, as the language model makes them: the ends of its one-frame windows."""
     values = {**inputs, "STANDALONE": np.array([True]), "CHUNK_FRAMES": np.array([1], np.int32)}
-    tensors = [triton.InferInput(name, list(value.shape), np_to_triton_dtype(value.dtype)) for name, value in values.items()]
+    tensors = [triton.InferInput(name, list(value.shape), TYPES[value.dtype.char]) for name, value in values.items()]
     for tensor, value in zip(tensors, values.values(), strict=True):
         tensor.set_data_from_numpy(value)
     answers: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
     seen = 0
+
+    def take(result: Any, error: Any) -> None:
+        answers.put((result, error))
+
     with triton.InferenceServerClient(url) as client:
-        client.start_stream(lambda result, error: answers.put((result, error)))
+        client.start_stream(take)
         client.async_stream_infer("orpheus_lm", tensors)
         while True:
             result, error = answers.get(timeout=PATIENCE_S)
